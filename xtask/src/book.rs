@@ -12,7 +12,7 @@ const PAGES: &str = "docs/src";
 const BEGIN: &str = "<!-- run: ";
 const END: &str = "<!-- end of run -->";
 /// Programs that pages ask about, beside those of the demonstration.
-const OTHERS: [&str; 1] = ["crates/cli/tests/causes/across.c"];
+const OTHERS: [&str; 2] = ["crates/cli/tests/causes/across.c", "workloads/memlat/memlat.c"];
 
 /// The pages that show outputs, each with new ones.
 pub fn pages(root: &Path, domicile: &Path) -> Result<Vec<(PathBuf, String)>, String> {

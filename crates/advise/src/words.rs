@@ -135,6 +135,10 @@ fn verdict(process: &RegionsProcess, regions: &Regions) -> String {
                     ns(regions.phase_ns)
                 ),
                 RegionsVerdict::NoRegions => "no two regions that take turns".to_string(),
+                RegionsVerdict::StillFound => {
+                    "most of what it uses is in no region yet: phases take little of a short run (`regions.cost`)"
+                        .to_string()
+                }
                 RegionsVerdict::StayUnknown => format!(
                     "no change from one to another was seen in {}: stays are unknown",
                     ns(process.watched_ns)

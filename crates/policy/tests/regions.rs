@@ -316,6 +316,7 @@ fn the_three_conditions_are_those_of_the_paper() {
         stay_ns: Some(stay_us * 1000),
         watched_ns: 0,
         working_set: kb << 10,
+        found: kb << 10,
         cache_bytes: 4 << 20,
         caches: 2,
     };
@@ -329,6 +330,13 @@ fn the_three_conditions_are_those_of_the_paper() {
         ..of(2 * 2048, 200)
     };
     assert_eq!(judge(&one, &bounds), Verdict::NoRegions);
+    // Half of it is enough to judge by.
+    let found = |found| Known {
+        found,
+        ..of(2 * 2048, 200)
+    };
+    assert_eq!(judge(&found(2 << 20), &bounds), Verdict::Pays);
+    assert_eq!(judge(&found((2 << 20) - 4096), &bounds), Verdict::StillFound);
     // Without a change that was seen, the stay is unknown, until it would have been seen.
     let unseen = |watched_ns| Known {
         stay_ns: None,

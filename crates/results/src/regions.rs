@@ -17,6 +17,8 @@ pub enum RegionsVerdict {
     WindowsTooShort,
     /// Fewer than two regions were found.
     NoRegions,
+    /// Less than half of what is in use was found in regions of several pages: the rest is still being found.
+    StillFound,
     /// Two regions or more, and no change from one to another was seen yet.
     StayUnknown,
     /// Condition 1: regions change so often that moving the thread costs more than it saves.

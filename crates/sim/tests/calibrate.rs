@@ -45,6 +45,7 @@ fn what_the_conditions_let_through_does_not_lose() {
                     stay_ns: Some(point.confined_ns as u64),
                     watched_ns: 0,
                     working_set: bytes * 2,
+                    found: bytes * 2,
                     cache_bytes: 131_072,
                     caches: 2,
                 };

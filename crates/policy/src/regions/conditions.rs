@@ -12,6 +12,8 @@ pub struct Known {
     /// For how long it was looked whether regions change.
     pub watched_ns: u64,
     pub working_set: u64,
+    /// What of it is in these regions.
+    pub found: u64,
     pub cache_bytes: u64,
     pub caches: u32,
 }
@@ -28,6 +30,9 @@ pub fn judge(known: &Known, bounds: &Bounds) -> Verdict {
     }
     if known.regions < 2 {
         return Verdict::NoRegions;
+    }
+    if known.found * 2 < known.working_set {
+        return Verdict::StillFound;
     }
     match known.stay_ns {
         None if known.watched_ns / SURE > bounds.stay_most_ns => Verdict::StaysTooLong,

@@ -38,7 +38,7 @@ impl Regions {
         let mut given = Vec::new();
         for at in order {
             let space = numbers[at];
-            self.judge_space(space, working_sets[at], allowed[at].len() as u32);
+            self.judge_space(space, working_sets[at], allowed[at].len() as u32, world.page_bytes);
             let (of, items) = self.items(space, working_sets[at], world.page_bytes);
             let caches = balance(&items, &allowed[at], &taken);
             taken = loads(&items, &caches, &taken);
@@ -65,12 +65,14 @@ impl Regions {
             .sum()
     }
 
-    fn judge_space(&mut self, number: u32, working_set: u64, caches: u32) {
+    fn judge_space(&mut self, number: u32, working_set: u64, caches: u32, page_bytes: u64) {
         let regions = self.partition.regions();
         let mine = |region: &super::partition::Region| region.space == number && region.pages.len() > 1;
-        let regions = regions
+        let regions: Vec<RegionId> = regions
             .filter(|(_, region)| mine(region) && region.kind != Kind::Global)
-            .count();
+            .map(|(number, _)| number)
+            .collect();
+        let found = regions.iter().map(|&region| self.working_set(region, page_bytes)).sum();
         let Some(space) = self.spaces.get_mut(&number) else {
             return;
         };
@@ -79,10 +81,11 @@ impl Regions {
             return;
         }
         let known = Known {
-            regions,
+            regions: regions.len(),
             stay_ns: space.confined.mean_ns(),
             watched_ns: space.confined.ns,
             working_set,
+            found,
             cache_bytes: self.domains.bytes,
             caches,
         };

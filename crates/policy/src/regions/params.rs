@@ -49,6 +49,13 @@ pub const PARAMS: &[Param] = &[
         16,
     ),
     param(
+        "cost",
+        "per mille of a cpu's time so far that phases and looks may take, so that little is lost where nothing is found (ours); 0: any",
+        "per mille",
+        0,
+        25,
+    ),
+    param(
         "idle",
         "q: regions left for less belong together (section 3.2); 0: as `stay-least`",
         "us",
@@ -159,6 +166,8 @@ pub struct Rules {
     pub period_ns: u64,
     pub phase_ns: u64,
     pub eager: u64,
+    /// Per mille; `None`: phases take what they take.
+    pub cost: Option<u64>,
     pub idle_ns: u64,
     pub scan_ns: u64,
     pub bounds: Bounds,
@@ -215,6 +224,7 @@ impl Rules {
             period_ns,
             phase_ns: ((u128::from(period_ns) * share / 1000) as u64).max(1),
             eager: settings.integer("eager"),
+            cost: set("cost"),
             idle_ns: set_ns("idle").unwrap_or(bounds.stay_least_ns),
             scan_ns: ns("scan"),
             bounds,

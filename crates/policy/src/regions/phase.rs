@@ -38,7 +38,7 @@ pub struct Phase {
 }
 
 /// A region of fewer pages is entered with its first page.
-const SEVERAL: usize = 4;
+pub const SEVERAL: usize = 4;
 
 /// How often pages came alone where another region was in use. A phase is too short to tell: it may see as little as one change.
 #[derive(Debug, Default)]
@@ -113,6 +113,8 @@ pub struct Entered {
     pub pages: Vec<u32>,
     /// These pages were guests, and are used from everywhere from now on.
     pub everywhere: Vec<u32>,
+    /// So many pages came into larger regions.
+    pub joined: u64,
 }
 
 /// A touch of a page that is closed.
@@ -236,7 +238,7 @@ impl Phase {
             self.left.insert(open, at_ns);
             self.stack.push((open, at_ns));
         }
-        let merged = soon.then(|| self.merge_down_to(region, partition)).flatten();
+        let merged = soon.then(|| self.merge_down_to(region, partition, entered)).flatten();
         let open = merged.unwrap_or(region);
         self.open = Some(open);
         self.guests
@@ -261,7 +263,12 @@ impl Phase {
     }
 
     /// All that was left after `region` is one locality with it.
-    fn merge_down_to(&mut self, region: RegionId, partition: &mut Partition) -> Option<RegionId> {
+    fn merge_down_to(
+        &mut self,
+        region: RegionId,
+        partition: &mut Partition,
+        entered: &mut Entered,
+    ) -> Option<RegionId> {
         let mut into = region;
         let mut merged = false;
         while let Some((top, left)) = self.stack.pop() {
@@ -273,7 +280,9 @@ impl Phase {
             if top == region {
                 break;
             }
+            let pages = [into, top].map(|region| partition.region(region).pages.len());
             if let Some(one) = partition.merge(into, top) {
+                entered.joined += pages[0].min(pages[1]) as u64;
                 self.seen.merges += 1;
                 (into, merged) = (one, true);
             }

@@ -7,7 +7,7 @@ use super::closing::Closing;
 use super::conditions::by_size;
 use super::params::{Rules, wants_bounds};
 use super::partition::{Kind, Partition, RegionId};
-use super::phase::{Alone, Phase, TouchAt};
+use super::phase::{Alone, Entered, Phase, SEVERAL, TouchAt};
 use super::space::Space;
 use super::switches::Switches;
 use super::working_set::{Bits, bytes, histogram};
@@ -18,6 +18,8 @@ use results::{RegionsMoment, RegionsSpent, RegionsVerdict};
 
 /// Phases follow each other so many times as fast while regions are being found.
 const EAGER: u64 = 8;
+/// A phase begins where this part of it may pass in faults.
+const LEAST: u64 = 8;
 /// The rest between phases from which nothing comes is doubled so often.
 const SELDOM: u32 = 4;
 
@@ -49,6 +51,8 @@ pub struct Regions {
     pub(super) alone: Alone,
     /// When each cpu's next phase begins.
     next_phase_ns: Vec<u64>,
+    /// What phases have taken of each cpu's time.
+    phases_ns: Vec<u64>,
     /// How many of its phases have followed soon on another, since regions were being found.
     soon: Vec<u64>,
     /// Phases since the last that changed a region, or after which one was spread.
@@ -85,6 +89,7 @@ impl Regions {
             phase: None,
             alone: Alone::default(),
             next_phase_ns: Vec::new(),
+            phases_ns: Vec::new(),
             soon: Vec::new(),
             idle_phases: 0,
             doomed: None,
@@ -108,6 +113,7 @@ impl Regions {
         self.page_bytes = world.page_bytes;
         self.closing.meet(world.cpus);
         self.next_phase_ns = vec![self.rules.period_ns; world.cpus as usize];
+        self.phases_ns = vec![0; world.cpus as usize];
         self.soon = vec![0; world.cpus as usize];
     }
 
@@ -138,7 +144,6 @@ impl Regions {
         }
         match &mut self.phase {
             Some((cpu, phase)) if *cpu == touched.cpu => {
-                let before = actions.len();
                 let entered = phase.touch(
                     TouchAt {
                         index,
@@ -150,6 +155,7 @@ impl Regions {
                     &mut self.partition,
                     &mut self.alone,
                 );
+                let ns = self.opening_ns(&entered);
                 for &index in &entered.everywhere {
                     self.partition.make_global(index);
                 }
@@ -161,16 +167,30 @@ impl Regions {
                 }
                 // Whatever the region's kind, who touches a page may go on.
                 self.closing.open_at(touched.page, index, touched.cpu, actions);
-                // The phase's own table changes.
-                let ns = (actions.len() - before) as u64 * self.rules.entry_ns;
                 self.counts.spent.regioning_ns += ns + self.rules.fault_ns;
+                self.phases_ns[touched.cpu as usize] += ns + self.rules.fault_ns;
                 self.work(ns, actions);
                 if let Some((_, phase)) = &mut self.phase {
                     phase.worked(ns);
                 }
+                if !self.may_take(touched.cpu, 0, world.now_ns) {
+                    self.end_phase(world.now_ns, world, actions);
+                }
             }
             _ => self.switch(touched, region, world, actions),
         }
+    }
+
+    /// What it takes in a phase to open and to close what a touch has changed. Each region of several pages has a table of its own, as
+    /// each cache has, so that another region is another table; pages that come alone, or join a region, are entries.
+    fn opening_ns(&self, entered: &Entered) -> u64 {
+        let several = |region: &RegionId| self.partition.region(*region).pages.len() >= SEVERAL;
+        let table_ns = match entered.regions.iter().any(several) {
+            true => self.rules.flush_ns,
+            false => 0,
+        };
+        let pages = 1 + entered.joined + (entered.pages.len() + entered.everywhere.len()) as u64;
+        table_ns + pages * self.rules.entry_ns
     }
 
     /// Opens and closes a page as it should be at this moment.
@@ -210,8 +230,9 @@ impl Regions {
     }
 
     /// A phase begins or ends: another table of pages comes in.
-    fn change_table(&mut self, actions: &mut Vec<Action>) {
+    fn change_table(&mut self, cpu: u32, actions: &mut Vec<Action>) {
         self.counts.spent.regioning_ns += self.rules.flush_ns;
+        self.phases_ns[cpu as usize] += self.rules.flush_ns;
         self.work(self.rules.flush_ns, actions);
     }
 
@@ -237,15 +258,20 @@ impl Regions {
         let due = world.now_ns >= self.next_phase_ns[cpu as usize] && self.domains.count() > 1 && self.scans > 0;
         match &self.phase {
             // Where the cpu has nothing to run any more, another one's tick ends its phase.
-            Some((_, phase)) if world.now_ns >= phase.ends_ns => self.end_phase(world, actions),
+            Some((_, phase)) if world.now_ns >= phase.ends_ns => {
+                self.end_phase(self.tick_of(world.now_ns), world, actions);
+            }
             // A thread may be on its way from here.
             None if due && !self.spaces.values().any(|space| space.threads_on(cpu) > 0) => {}
-            None if due && self.could_pay(world.page_bytes) => self.begin_phase(cpu, world, actions),
-            None if due => {
+            None if due && !self.could_pay(world.page_bytes) => {
                 // Nothing can be gained by regions, whatever they are: only address spaces get caches.
                 self.decide(world, actions);
                 self.show_all(actions);
                 self.next_phase_ns[cpu as usize] = self.tick_of(world.now_ns) + self.rules.period_ns;
+            }
+            // One that would be broken off at once waits.
+            None if due && self.may_take(cpu, self.rules.phase_ns / LEAST, world.now_ns) => {
+                self.begin_phase(cpu, world, actions);
             }
             _ => {}
         }
@@ -255,6 +281,14 @@ impl Regions {
     /// nothing.
     fn tick_of(&self, now_ns: u64) -> u64 {
         now_ns - now_ns % self.rules.phase_ns
+    }
+
+    /// Whether phases and looks may take so much more of a cpu's time.
+    fn may_take(&self, cpu: u32, more_ns: u64, now_ns: u64) -> bool {
+        let spent = &self.counts.spent;
+        let taken_ns = self.phases_ns[cpu as usize] + spent.scanning_ns + spent.tables_ns + more_ns;
+        let within = |cost: u64| u128::from(taken_ns) * 1000 <= u128::from(now_ns) * u128::from(cost);
+        self.rules.cost.is_none_or(within)
     }
 
     /// Whether regions of any address space could gain, by its working set alone.
@@ -282,14 +316,14 @@ impl Regions {
         self.alone.next_phase();
         self.phase = Some((cpu, Phase::new(self.tick_of(world.now_ns), self.rules.phase_ns)));
         self.show_all(actions);
-        self.change_table(actions);
+        self.change_table(cpu, actions);
     }
 
-    fn end_phase(&mut self, world: &World, actions: &mut Vec<Action>) {
+    /// A phase ends at a tick, or where it has taken as much as phases may.
+    fn end_phase(&mut self, now_ns: u64, world: &World, actions: &mut Vec<Action>) {
         let Some((cpu, mut phase)) = self.phase.take() else {
             return;
         };
-        let now_ns = self.tick_of(world.now_ns);
         self.counts.phases += 1;
         self.counts.touches += phase.seen.touches;
         self.counts.merges += phase.seen.merges;
@@ -307,7 +341,7 @@ impl Regions {
             .largest(&self.partition, self.torn)
             .map(|region| self.partition.region(region).pages[0]);
         self.show_all(actions);
-        self.change_table(actions);
+        self.change_table(cpu, actions);
         self.rest(cpu, now_ns, growing, phase.seen.merges > 0);
     }
 

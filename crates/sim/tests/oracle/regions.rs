@@ -23,7 +23,7 @@ proptest! {
     fn both_simulators_agree_on_regions(
         machine in machines(vec![1, 2, 3, 4, 6]),
         program in programs(8, 1500),
-        (period, share, scan, idle) in (1..30u64, 100..900u64, 1..4u64, 1..3u64),
+        (period, share, scan, idle, cost) in (1..30u64, 100..900u64, 1..4u64, 1..3u64, 0..600u64),
         (switch, rate) in (1..2000u64, 1..2_000_000u64),
         partition in 0..3u64,
         slice_ns in 1..20_000u64,
@@ -34,6 +34,7 @@ proptest! {
         let sets = [
             format!("period={period}"),
             format!("share={share}"),
+            format!("cost={cost}"),
             format!("scan={scan}"),
             format!("idle={idle}"),
             format!("switch={switch}"),
@@ -78,13 +79,15 @@ fn in_turns(threads: u32, spaces: bool, pages: u64, stay: u64, references: u64, 
 }
 
 /// Policies that move threads all the time.
-const LOOSE: [&str; 9] = [
+const LOOSE: [&str; 11] = [
     "regions.share=500",
     "regions.scan=3",
     "regions.idle=1",
     "regions.switch=200",
     "regions.fault=100",
     "regions.one-cache=1",
+    "regions.cost=0",
+    "regions.flush=20",
     "regions.stay-least=1",
     "regions.all-caches=1000000",
     "regions.stay-most=1000000",
