@@ -56,6 +56,10 @@ impl Machine {
             out.key("window", core.window);
             out.key("outstanding", core.outstanding);
             out.key("store_buffer", core.store_buffer);
+            if core.set_refill_ns > 0.0 {
+                out.key("set_refill_ns", number(core.set_refill_ns));
+                out.key("set_rewrite_ns", number(core.set_rewrite_ns));
+            }
         }
         if let Some(regions) = &self.regions {
             out.header("[regions]");

@@ -424,6 +424,8 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 window: 224,
                 outstanding: 10,
                 store_buffer: 48,
+                set_refill_ns: levels as f64 - 1.0,
+                set_rewrite_ns: (levels as f64 - 1.0) * 5.5,
             }),
             regions: (nodes > 1).then_some(Regions {
                 switch_ns: local_ns,

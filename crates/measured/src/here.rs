@@ -3,7 +3,7 @@
 //! [`here`] is what the name `host` stands for. It measures nothing itself: `domicile probe` does, and keeps its
 //! figures until the machine boots again.
 
-use super::processor::{self, Processor};
+use super::processor::{self, Processor, Sets};
 use super::{Measured, Point};
 use machine::{Cache, Core, HostReport, Kind, Machine, MachineError, Note, Prefetch, Trust, host};
 
@@ -194,12 +194,23 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
         window: processor.window.unwrap_or(USUAL_WINDOW),
         outstanding: lines as u32,
         store_buffer: USUAL_STORE_BUFFER,
+        set_refill_ns: hundredths(processor.sets.refill_ns),
+        set_rewrite_ns: hundredths(processor.sets.rewrite_ns),
     });
     note_measured(
         report,
         "core.outstanding",
         format!("{lines} lines on their way at once, by chains of loads"),
     );
+    if processor.sets.refill_ns > 0.0 {
+        let Sets { refill_ns, rewrite_ns } = processor.sets;
+        let text = format!(
+            "{} ns from line to line in one set of the first cache, and {} ns more where it is written",
+            tenths(refill_ns),
+            tenths(rewrite_ns)
+        );
+        note_measured(report, "core.set_refill_ns", text);
+    }
     if let Some(pace) = pace {
         let text = format!("{} in short loops that wait for nothing", tenths(pace));
         note_measured(report, "core.instructions_per_clock", text);
@@ -271,6 +282,10 @@ fn cut(cache: &mut Cache, bytes: u64) {
 /// Tenths are as fine as timing gets.
 fn tenths(ns: f64) -> f64 {
     (ns.max(0.0) * 10.0).round() / 10.0
+}
+
+fn hundredths(ns: f64) -> f64 {
+    (ns.max(0.0) * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

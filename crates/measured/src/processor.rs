@@ -1,6 +1,6 @@
 //! How a cpu overlaps: how many lines it has on their way at once and how many instructions under way, how fast it walks through memory
-//! in order, how many instructions it carries out in a clock, and how long a line takes from one cpu
-//! to another.
+//! in order, how many instructions it carries out in a clock, how fast lines come to one set of the first cache, and how long
+//! a line takes from one cpu to another.
 //!
 //! These figures are what a model of a processor needs beyond capacities and latencies. They take
 //! seconds, so only `domicile probe` measures them; whoever describes this machine takes what is
@@ -8,6 +8,7 @@
 
 mod chains;
 mod pace;
+mod sets;
 mod stream;
 mod transfer;
 mod window;
@@ -22,6 +23,7 @@ use chains::Room;
 
 pub use chains::Chains;
 pub use pace::Pace;
+pub use sets::Sets;
 pub use stream::Stream;
 pub use transfer::Transfer;
 
@@ -31,6 +33,9 @@ pub struct Processor {
     /// Instructions that are under way while a load waits for memory; none where that is not known.
     pub window: Option<u32>,
     pub pace: Pace,
+    /// Turns of a set of the first cache.
+    #[serde(default)]
+    pub sets: Sets,
     /// Nanoseconds of a load from memory while 1, 2 ... 32 chains of loads are followed at once.
     pub chains: Vec<Chains>,
     pub stream: Stream,
@@ -78,6 +83,7 @@ pub fn measure(host: &HostReport, effort: Effort) -> Processor {
     let room = Room::new();
     Processor {
         pace: pace::pace(effort),
+        sets: sets::sets(host, effort),
         chains: chains::chains(&room, effort),
         window: window::window(&room, effort),
         stream: stream::stream(host.machine.cpus, effort),
@@ -109,6 +115,7 @@ mod tests {
         let chains = |chains, ns| Chains { chains, ns };
         let processor = Processor {
             pace: Pace::default(),
+            sets: Sets::default(),
             chains: vec![chains(1, 100.0), chains(4, 26.0), chains(8, 20.0), chains(16, 25.0)],
             window: None,
             stream: Stream::default(),

@@ -5,7 +5,9 @@
 //! the last `window` instructions, which is all that is kept of them. So what a piece is waited for is known when it is
 //! carried out, and is put down to it there and then.
 
+mod asks;
 mod depends;
+mod sets;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -22,6 +24,7 @@ use crate::prefetch::Prefetchers;
 use crate::steps::Step;
 use depends::Depends;
 pub use depends::Loads;
+use sets::Sets;
 
 /// Instructions that a prefetch of the program takes: the address, and the prefetch.
 const PREFETCH: Units = 2;
@@ -65,6 +68,8 @@ struct Lane {
     requests: BinaryHeap<Reverse<Units>>,
     /// When the latest stores leave the buffer: as many as it has room for, or fewer.
     stores: VecDeque<Units>,
+    /// `None` where sets take any number of lines at once.
+    sets: Option<Sets>,
 }
 
 /// When a line comes to the cpu that asked for it.
@@ -96,6 +101,8 @@ struct AtHand {
     data: bool,
     /// Found in its first cache.
     near: bool,
+    /// It waits for its line's turn, which another asked for, and is no request.
+    joined: bool,
     /// A write alone.
     store: bool,
     refill: Units,
@@ -173,7 +180,13 @@ impl Overlap {
     ) -> Option<Box<Overlap>> {
         let core = machine.core?;
         let period = period(machine);
+        let first = machine
+            .caches
+            .iter()
+            .filter(|cache| cache.kind != machine::Kind::Instruction)
+            .min_by_key(|cache| cache.level);
         let lane = || Lane {
+            sets: Sets::new(&core, first),
             level: 0,
             held_up: 0,
             recent: VecDeque::new(),
@@ -257,14 +270,21 @@ impl Engine {
     /// What comes before instructions enter by now holds nobody up: the entering only goes on. So a load that others wait for
     /// is no matter where everything that its thread ever waited for has come by then, and its line too.
     #[inline(always)]
-    pub fn waits_for_nothing(&mut self, who: Who, fetch: bool, site: u32, place: usize) -> bool {
+    pub fn waits_for_nothing(&mut self, who: Who, op: Op, site: u32, place: usize) -> bool {
         let Some(overlap) = &mut self.overlap else { return true };
+        let fetch = op == Op::Fetch;
         let (first, _) = self.steps.route(who.cpu, fetch);
         let step = self.steps.at(first);
         let coming = overlap.coming[step.instance as usize][place].at;
         let clock = self.cpus[who.cpu as usize].clock;
         let watched = |prefetchers: &Prefetchers| prefetchers.follow(step.instance as usize);
         if step.hit > 0 || coming > clock || self.prefetchers.as_deref().is_some_and(watched) {
+            return false;
+        }
+        let lane = &overlap.lanes[who.cpu as usize];
+        let writes = matches!(op, Op::Write | Op::Modify);
+        let number = self.cpus[who.cpu as usize].passed;
+        if writes && lane.sets.as_ref().is_some_and(|sets| sets.may_rewrite(number)) {
             return false;
         }
         if fetch || !overlap.depends.is_known(site) {
@@ -274,79 +294,13 @@ impl Engine {
             return false;
         }
         // No later than they enter in fact.
-        let enters = clock.saturating_sub(overlap.lanes[who.cpu as usize].sum + overlap.ahead);
+        let enters = clock.saturating_sub(lane.sum + overlap.ahead);
         let nothing = coming.max(overlap.depends.latest(who.thread)) <= enters;
         if nothing {
             // So has that of the reference's other pieces.
             overlap.at_hand.address = 0;
         }
         nothing
-    }
-
-    /// A piece begins: when its transfers are asked for. `near`: it was found in its first cache; `first`: of its
-    /// reference; `tlb_missed`: its page's translation is asked for before it.
-    pub fn piece_asks(&mut self, a: &mut Access, op: Op, near: bool, first: bool, tlb_missed: bool) {
-        let Some(overlap) = &mut self.overlap else { return };
-        let cpu = &self.cpus[a.who.cpu as usize];
-        let clock = cpu.clock;
-        overlap.comes = HERE;
-        overlap.at_hand.upgrade = None;
-        overlap.at_hand.data = op != Op::Fetch;
-        (overlap.at_hand.waited, overlap.at_hand.translation) = (0, 0);
-        if op == Op::Fetch {
-            return;
-        }
-        let refill = if tlb_missed { self.refill } else { 0 };
-        let room = overlap.room(a.who.cpu);
-        let (period, window, ahead) = (overlap.period, overlap.window, overlap.ahead);
-        let lane = &mut overlap.lanes[a.who.cpu as usize];
-        let entered = lane.entered(clock, cpu.passed, period, window, ahead);
-        // The pieces of a reference begin together, whatever waits for them.
-        if first || !overlap.depends.is_known(a.pc_site) {
-            overlap.at_hand.address = overlap.depends.address(a.who.thread, a.pc_site);
-        }
-        let begins = match op {
-            Op::Write if near => clock,
-            Op::Write => clock.max(room),
-            _ => {
-                let begins = entered.max(overlap.at_hand.address);
-                if first {
-                    overlap.at_hand.ahead = overlap.depends.begins(a.who.thread, a.pc_site, begins);
-                } else if !overlap.depends.is_changed(a.pc_site) {
-                    overlap.at_hand.ahead = None;
-                }
-                overlap.at_hand.ahead.map_or(begins, |ahead| begins.min(ahead))
-            }
-        };
-        a.now = match near {
-            true => begins + refill,
-            false => (begins + refill).max(lane.room()),
-        };
-        overlap.at_hand = AtHand {
-            near,
-            store: op == Op::Write,
-            refill,
-            first,
-            ..overlap.at_hand
-        };
-    }
-
-    /// When a prefetch of the program is asked for; none where cpus do not overlap.
-    pub fn prefetch_asks(&mut self, who: Who, site: u32) -> Option<Units> {
-        let overlap = self.overlap.as_mut()?;
-        let cpu = &self.cpus[who.cpu as usize];
-        let (period, window, ahead) = (overlap.period, overlap.window, overlap.ahead);
-        let lane = &mut overlap.lanes[who.cpu as usize];
-        let entered = lane.entered(cpu.clock, cpu.passed, period, window, ahead);
-        let address = overlap.depends.address(who.thread, site);
-        Some(entered.max(address).max(lane.room()))
-    }
-
-    /// What a prefetch of the program brought last is on its way like any other line.
-    pub fn prefetch_requested(&mut self, cpu: u32) {
-        if let Some(overlap) = &mut self.overlap {
-            overlap.lanes[cpu as usize].request(overlap.comes.at);
-        }
     }
 
     /// The right to write costs so much; where cpus overlap that is part of what its piece takes.
@@ -412,7 +366,7 @@ impl Engine {
                 cpu: a.who.cpu,
                 from: comes_from,
             };
-            if !at_hand.near {
+            if !at_hand.near && !at_hand.joined {
                 lane.request(done);
             }
             if !at_hand.store {
@@ -468,8 +422,9 @@ impl Engine {
     }
 
     /// What of the translation of the piece at hand was waited for: where cpus overlap, a walk may go on beside other work.
-    #[inline(always)]
+    ///
     /// Pre: the TLB missed.
+    #[inline(always)]
     pub fn waited_for_translation(&self, a: &Access) -> Units {
         match &self.overlap {
             Some(overlap) if !a.fetch => overlap.at_hand.translation,

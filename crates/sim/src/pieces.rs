@@ -199,7 +199,7 @@ impl Engine {
         let done = match first {
             First::Done => true,
             First::Overlaps(at) if self.dynamic.is_none() && !tlb_missed => {
-                self.waits_for_nothing(who, r.op == Op::Fetch, r.site, at)
+                self.waits_for_nothing(who, r.op, r.site, at)
             }
             _ => false,
         };

@@ -1,6 +1,6 @@
 //! A captured machine, with invented measurements of it.
 
-use super::super::processor::{Chains, Pace, Stream, Transfer};
+use super::super::processor::{Chains, Pace, Sets, Stream, Transfer};
 use super::*;
 
 const K: u64 = 1 << 10;
@@ -53,6 +53,10 @@ fn processor() -> Processor {
         pace: Pace {
             clock_mhz: 3520.4,
             instructions_per_clock: Some(4.7),
+        },
+        sets: Sets {
+            refill_ns: 1.719,
+            rewrite_ns: 9.25,
         },
         chains: [(1, 80.0), (16, 10.0)]
             .map(|(chains, ns)| Chains { chains, ns })

@@ -287,16 +287,20 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
         prop_oneof![1 => 1..4u32, 2 => 4..60u32],
         1..6u32,
         1..6u32,
+        select(vec![0.0, 0.0, 0.6, 3.0]),
+        select(vec![0.0, 5.0]),
     );
     let limits = prefetches();
     let prefetch = vec(option::weighted(0.2, limits), 8);
     (machines(cpus), core, prefetch).prop_map(|(mut machine, core, prefetch)| {
-        let (instructions_per_clock, window, outstanding, store_buffer) = core;
+        let (instructions_per_clock, window, outstanding, store_buffer, set_refill_ns, set_rewrite_ns) = core;
         machine.core = Some(Core {
             instructions_per_clock,
             window,
             outstanding,
             store_buffer,
+            set_refill_ns,
+            set_rewrite_ns,
         });
         for (cache, limits) in machine.caches.iter_mut().zip(prefetch) {
             cache.prefetch = limits;

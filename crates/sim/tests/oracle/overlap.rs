@@ -29,6 +29,8 @@ fn machine(window: u32, outstanding: u32, store_buffer: u32) -> Machine {
         window,
         outstanding,
         store_buffer,
+        set_refill_ns: 0.0,
+        set_rewrite_ns: 0.0,
     });
     machine
 }
@@ -150,6 +152,57 @@ fn instructions_that_wait_for_each_other() {
     let mut plain = machine(100, 10, 8);
     plain.core = None;
     run(&plain, &paced(near(), 4 * 1024)).time("busy", 10);
+}
+
+/// The same with sets of two ways that take a line each `refill` ns, and the lines of a walk down a column, which go to one.
+fn of_one_set(refill: f64, rewrite: f64, rows: u64, columns: u64, op: Op) -> (Machine, Program) {
+    let mut machine = machine(1000, 256, 8);
+    machine.caches[0].ways = 2;
+    machine.core = machine.core.map(|core| Core {
+        set_refill_ns: refill,
+        set_rewrite_ns: rewrite,
+        ..core
+    });
+    let mut program = Program::new(1);
+    for column in 0..columns {
+        for row in 0..rows {
+            program.push_at(0, 1, op, row * 512 * LINE + column * 8, 8);
+        }
+    }
+    (machine, program)
+}
+
+#[test]
+fn a_set_takes_one_line_after_the_other() {
+    // The first is asked for at 1 ns, the others 20 ns after one another.
+    let (machine, program) = of_one_set(20.0, 0.0, 10, 1, Op::Read);
+    run(&machine, &program).time("total", 1 + 9 * 20 + 100);
+    let (machine, program) = of_one_set(0.0, 0.0, 10, 1, Op::Read);
+    run(&machine, &program).time("total", 110);
+    // Lines of different sets take no turns.
+    let (machine, _) = of_one_set(20.0, 0.0, 10, 1, Op::Read);
+    run(&machine, &loads(10, 0)).time("total", 110);
+}
+
+#[test]
+fn a_line_that_has_a_turn_takes_no_other() {
+    // The ten turns of the first column begin at 1, 21, ... 181 ns. The second column enters from 11 ns on: the first row's turn is
+    // over, and its next one at 201; all others join. So do they in the third column, from 21 ns on, but for the second row, which
+    // enters at 22: its next turn is at 221. The eight instructions behind that leave one after the other.
+    let (machine, program) = of_one_set(20.0, 0.0, 10, 3, Op::Read);
+    let outcome = run(&machine, &program);
+    outcome.time("busy", 30);
+    outcome.time("total", 221 + 100 + 8);
+}
+
+#[test]
+fn a_store_whose_line_is_replaced_before_it_leaves_takes_its_set_for_longer() {
+    // Turns begin at 1 ns; each line is loaded and written by one instruction. From the second on there were as many turns as ways:
+    // each takes 20 and 50 ns.
+    let (machine, program) = of_one_set(20.0, 50.0, 5, 1, Op::Modify);
+    run(&machine, &program).time("total", 21 + 3 * (20 + 50) + 100);
+    let (machine, program) = of_one_set(20.0, 50.0, 5, 1, Op::Read);
+    run(&machine, &program).time("total", 1 + 4 * 20 + 100);
 }
 
 #[test]
@@ -522,6 +575,7 @@ proptest! {
         alone.caches.iter_mut().for_each(|cache| cache.prefetch = None);
         if let Some(core) = &mut alone.core {
             core.instructions_per_clock = 1.0;
+            core.set_refill_ns = 0.0;
         }
         let mut plain = alone.clone();
         plain.core = None;

@@ -211,8 +211,15 @@ impl Hierarchy {
         {
             let first = path.first().copied();
             self.near = first.is_some_and(|first| self.instances[first].holds(piece.physical_address));
-            let clock = piece.asked - piece.refill;
-            piece.asked = overlap.ask(piece.cpu as usize, piece.op, clock, piece.refill, self.near);
+            let times = [piece.asked - piece.refill, piece.refill];
+            let cpu = piece.cpu as usize;
+            piece.asked = match first.map(|first| &self.instances[first]) {
+                Some(first) => {
+                    let place = first.place(piece.virtual_address, piece.physical_address);
+                    overlap.ask_of_set(cpu, piece.op, times, self.near, place, first.cache.ways.into())
+                }
+                None => overlap.ask(cpu, piece.op, times[0], times[1], self.near),
+            };
         }
         let piece = &piece;
         self.looked_up.clear();

@@ -128,6 +128,12 @@ impl Instance {
         }
     }
 
+    /// The set and the line that a piece goes to.
+    pub fn place(&self, virtual_address: u64, physical_address: u64) -> (u64, u64) {
+        let set = self.set_number(virtual_address, physical_address);
+        (set, self.line_number(physical_address))
+    }
+
     fn line_number(&self, physical_address: u64) -> u64 {
         physical_address / u64::from(self.cache.line_bytes)
     }

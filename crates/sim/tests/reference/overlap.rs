@@ -79,6 +79,17 @@ pub struct Overlap {
     pub at_hand: Reference,
     refill: u64,
     clock: u64,
+    set_refill: u64,
+    set_rewrite: u64,
+    /// By cpu and set: up to when it is taken, and the instructions of its requests.
+    taken: HashMap<(usize, u64), u64>,
+    requests: HashMap<(usize, u64), Vec<usize>>,
+    /// By cpu and line: the turns of requests, and those of stores.
+    turns: HashMap<(usize, u64), Vec<u64>>,
+    rewrites: HashMap<(usize, u64), Vec<u64>>,
+    /// The piece at hand waits for a turn that its line has already.
+    pub joined: bool,
+    begins_at: u64,
 }
 
 /// Line `a.c:N` is that of site N.
@@ -173,6 +184,14 @@ impl Overlap {
             at_hand: Reference::default(),
             refill: 0,
             clock: 0,
+            set_refill: super::units(core.set_refill_ns),
+            set_rewrite: super::units(core.set_rewrite_ns),
+            taken: HashMap::new(),
+            requests: HashMap::new(),
+            turns: HashMap::new(),
+            rewrites: HashMap::new(),
+            joined: false,
+            begins_at: 0,
         })
     }
 
@@ -228,7 +247,55 @@ impl Overlap {
         };
     }
 
-    /// When a piece of data is asked for. `near`: it was found in its first cache.
+    /// When a piece of data is asked for. `near`: it was found in its first cache, whose set and line are `place`, and which
+    /// has so many ways.
+    pub fn ask_of_set(
+        &mut self,
+        cpu: usize,
+        op: Op,
+        [clock, refill]: [u64; 2],
+        near: bool,
+        (set, line): (u64, u64),
+        ways: u64,
+    ) -> u64 {
+        let asked = self.ask(cpu, op, clock, refill, near);
+        self.joined = false;
+        if self.set_refill == 0 {
+            return asked;
+        }
+        let entered = self.cpus[cpu].entered;
+        let number = self.cpus[cpu].left.len();
+        let begins = self.begins_at + refill;
+        let turns = self.turns.entry((cpu, line)).or_default();
+        let last = turns.last().copied().unwrap_or(0);
+        let taken = self.taken.entry((cpu, set)).or_default();
+        let turn = if near {
+            asked
+        } else if last > begins.max(entered) {
+            self.joined = true;
+            last
+        } else {
+            let turn = asked.max(*taken);
+            turns.push(turn);
+            *taken = (*taken).max(entered) + self.set_refill;
+            self.requests.entry((cpu, set)).or_default().push(number);
+            turn
+        };
+        let requests = self.requests.entry((cpu, set)).or_default();
+        let within = requests.iter().filter(|request| **request + self.window > number);
+        let replaced = within.count() >= ways as usize;
+        let writes = matches!(op, Op::Write | Op::Modify);
+        if writes && replaced {
+            let rewrites = self.rewrites.entry((cpu, line)).or_default();
+            if rewrites.last().is_none_or(|last| *last <= entered) {
+                rewrites.push((*taken).max(entered));
+                *taken = (*taken).max(entered) + self.set_rewrite;
+            }
+        }
+        turn
+    }
+
+    /// When a piece is asked for, where sets take any number of lines at once.
     pub fn ask(&mut self, cpu: usize, op: Op, clock: u64, refill: u64, near: bool) -> u64 {
         self.look_at(cpu, clock);
         (self.refill, self.clock) = (refill, clock);
@@ -247,6 +314,7 @@ impl Overlap {
                 begins.min(self.at_hand.ahead.unwrap_or(u64::MAX))
             }
         };
+        self.begins_at = begins;
         match near {
             true => begins + refill,
             false => (begins + refill).max(room(&cpu.requests, self.outstanding)),
@@ -263,7 +331,7 @@ impl Overlap {
         let takes = latency.sum();
         let done = asked + takes;
         let cpu = &mut self.cpus[number];
-        if !near {
+        if !near && !self.joined {
             cpu.requests.push(done);
         }
         let (wait, refill) = if op == Op::Write {

@@ -26,6 +26,15 @@ pub fn text(processor: &Processor, width: usize, details: bool) -> String {
             width,
         );
     }
+    if processor.sets.refill_ns > 0.0 {
+        text += &wrapped(
+            &format!(
+                "  One set of the first cache takes a line each {:.1} ns, and {:.1} ns more where lines are written.",
+                processor.sets.refill_ns, processor.sets.rewrite_ns
+            ),
+            width,
+        );
+    }
     let strides = strides(processor);
     if details {
         text += &format!("{HEADING}{}{HEADING:#}, each after the other\n", strides.title());

@@ -1,6 +1,6 @@
 //! The probe's output.
 
-use ::measured::processor::{Chains, Pace, Stream, Transfer};
+use ::measured::processor::{Chains, Pace, Sets, Stream, Transfer};
 use ::measured::{Bits, Point, Step, Times};
 
 use super::*;
@@ -31,6 +31,10 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             pace: Pace {
                 clock_mhz: 3000.0,
                 instructions_per_clock: Some(4.2),
+            },
+            sets: Sets {
+                refill_ns: 1.72,
+                rewrite_ns: 9.0,
             },
             chains: [(1, 100.0), (8, 12.5)]
                 .map(|(chains, ns)| Chains { chains, ns })

@@ -1,0 +1,113 @@
+//! A set of the first cache takes one line after the other: item 9 of "A processor that overlaps" in the contract.
+//!
+//! Only lines that compete for a few sets notice. Turns are kept by line; those that have passed by the time at which
+//! instructions enter mean nothing any more.
+
+use std::collections::VecDeque;
+
+use machine::{Cache, Core};
+use rustc_hash::FxHashMap;
+
+use crate::clock::{Units, units};
+use crate::lookup::SetLine;
+
+/// With so many lines, those whose turns have passed are forgotten.
+const MANY: usize = 1 << 12;
+
+/// The sets of one cpu's first cache for data.
+pub struct Sets {
+    refill: Units,
+    rewrite: Units,
+    ways: usize,
+    window: u64,
+    sets: Vec<Set>,
+    /// The instruction from which on no set has had as many requests as ways within the window.
+    calm: u64,
+    turns: FxHashMap<u32, Turns>,
+}
+
+#[derive(Clone, Default)]
+struct Set {
+    /// Up to when it is taken.
+    taken: Units,
+    /// The instructions of its last requests, as many as it has ways.
+    requests: VecDeque<u64>,
+}
+
+/// When a line was asked for last, and when a store fetched it again.
+#[derive(Clone, Copy, Default)]
+struct Turns {
+    request: Units,
+    rewrite: Units,
+}
+
+/// An instruction with a piece: its number, and when it entered.
+#[derive(Clone, Copy)]
+pub struct By {
+    pub number: u64,
+    pub entered: Units,
+}
+
+impl Sets {
+    /// `None` where sets take any number of lines at once.
+    pub fn new(core: &Core, first: Option<&Cache>) -> Option<Sets> {
+        let (refill, cache) = (units(core.set_refill_ns), first?);
+        (refill > 0).then(|| Sets {
+            refill,
+            rewrite: units(core.set_rewrite_ns),
+            ways: cache.ways as usize,
+            window: core.window.into(),
+            sets: vec![Set::default(); cache.sets() as usize],
+            calm: 0,
+            turns: FxHashMap::default(),
+        })
+    }
+
+    /// The turn that a line has already which would be asked for at `asked`.
+    #[inline]
+    pub fn joins(&self, line: u32, by: By, asked: Units) -> Option<Units> {
+        let turn = self.turns.get(&line)?.request;
+        (turn > asked.max(by.entered)).then_some(turn)
+    }
+
+    /// A request's turn.
+    #[inline]
+    pub fn takes(&mut self, SetLine { set, line }: SetLine, by: By, asked: Units) -> Units {
+        let set = &mut self.sets[set];
+        let turn = asked.max(set.taken);
+        set.taken = set.taken.max(by.entered) + self.refill;
+        if set.requests.len() == self.ways {
+            set.requests.pop_front();
+        }
+        set.requests.push_back(by.number);
+        if set.requests.len() == self.ways {
+            self.calm = self.calm.max(set.requests[0] + self.window);
+        }
+        if self.turns.len() >= MANY {
+            self.turns
+                .retain(|_, turns| turns.request.max(turns.rewrite) > by.entered);
+        }
+        self.turns.entry(line).or_default().request = turn;
+        turn
+    }
+
+    /// Whether a store by this instruction may find its line replaced when it leaves.
+    #[inline]
+    pub fn may_rewrite(&self, number: u64) -> bool {
+        number < self.calm
+    }
+
+    /// A line is written.
+    #[inline]
+    pub fn write(&mut self, SetLine { set, line }: SetLine, by: By) {
+        let set = &mut self.sets[set];
+        if set.requests.len() < self.ways || set.requests[0] + self.window <= by.number {
+            return;
+        }
+        let turns = self.turns.entry(line).or_default();
+        if turns.rewrite <= by.entered {
+            turns.rewrite = set.taken.max(by.entered);
+            set.taken = turns.rewrite + self.rewrite;
+        }
+    }
+}
