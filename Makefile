@@ -80,6 +80,7 @@ truth:
 PAPERS = $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml))
 # The workloads that a paper is about; `make traces` knows more.
 TRACED = engineering raytrace splash database pmake-whole
+SINGLE = gzip bzip2 xz sort sqlite perl cc1 vvp povray glpsol
 
 reproduce:
 	@setup/debian reproduce
@@ -88,6 +89,8 @@ reproduce:
 	@# Once: the traces that verghese96 is of, larger ones with --full.
 	@workloads/servers/record --fetches --missing --size $(if $(findstring --full,$(REPRODUCE_FLAGS)),book,small) $(TRACED) \
 	  || echo "make reproduce: goes on without what was not recorded" >&2
+	@# And once: the programs of lee12, which it records itself.
+	@for name in $(SINGLE); do [ -e build/traces/inputs/single-$$name-small/command ] || workloads/servers/single/run --prepare $$name small; done
 	for paper in $(PAPERS); do target/release/domicile reproduce $$paper $(REPRODUCE_FLAGS) || exit; done
 
 traces:

@@ -21,7 +21,7 @@ def build(target):
     subprocess.run([*cargo, "-p", "domicile-sim", "--example", "synthetic", "--example", "misses"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-threads", "--example", "null"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-measured", "--example", "measure"], cwd=ROOT, check=True)
-    subprocess.run([*cargo, "-p", "domicile-policy", "--example", "slots_speed", "--example", "hints_speed"], cwd=ROOT, check=True)
+    subprocess.run([*cargo, "-p", "domicile-policy", "--example", "slots_speed", "--example", "hints_speed", "--example", "regions_speed"], cwd=ROOT, check=True)
     live = [word for name in ("handover", "recolor", "moves", "watching") for word in ("--example", name)]
     subprocess.run([*cargo, "-p", "domicile-live", *live], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-replicas", "--example", "lookup"], cwd=ROOT, check=True)

@@ -177,3 +177,42 @@ fn bad_usage() {
     let (_, said) = output(&["reproduce", "philbin96", "table6", "--plot", "x.svg"], 2);
     assert!(said.contains("figure4"), "{said}");
 }
+
+/// Programs that are prepared are recorded and simulated, and those that are not are said to be missing.
+#[test]
+fn recorded_programs_are_held_against_first_touch() {
+    let room = Room::new();
+    let (traces, kept) = (room.path("traces"), room.path("kept"));
+    let inputs = room.path("traces/inputs/single-sort-small");
+    fs::create_dir_all(&inputs).unwrap();
+    let text = format!("{inputs}/text");
+    let lines = (0..2000).map(|number| format!("{}\n", number * 7919 % 2000));
+    fs::write(&text, lines.collect::<String>()).unwrap();
+    fs::write(format!("{inputs}/command"), format!("/usr/bin/sort\n{text}\n")).unwrap();
+    let run = |rest: &[&str], code| {
+        let mut arguments = vec![
+            "reproduce",
+            "lee12",
+            "--traces",
+            &traces,
+            "--kept",
+            &kept,
+            "--rounds",
+            "2",
+        ];
+        arguments.extend(rest);
+        output(&arguments, code)
+    };
+    let (printed, _) = run(&["programs", "--json", "--program", "sort"], 0);
+    let lines: Vec<Value> = serde_json::from_str(&printed).unwrap();
+    for machine in ["clovertown", "westmere"] {
+        let row = format!("sort, {machine}");
+        let of = |column| line(&lines, &row, column)["value"].as_f64().unwrap();
+        assert!(of("references") > 0.1 && of("first touch") > 0.0, "{lines:?}");
+        assert!(of("above") <= 3.0, "{lines:?}");
+    }
+    let (_, said) = run(&["figure21", "--program", "perl"], 1);
+    assert!(said.contains("is not prepared"), "{said}");
+    let (_, said) = run(&["programs", "--program", "gzap"], 2);
+    assert!(said.contains("programs has no program `gzap`"), "{said}");
+}

@@ -36,7 +36,7 @@ pub const PAPERS: &[Source] = &[
         "verghese96": "table3" "table4" "figure6.1" "figure6.2" "table5" "figure6.3" "figure6.4" "table6" "figure6.5" "figure6.6"
             "figure6.7" "table7" "figure7.1" "figure7.2" "table8" "table9" "table10" "table11" "table12"
     ),
-    paper!("lee12": "figure9" "overhead" "figure17" "figure24"),
+    paper!("lee12": "figure9" "overhead" "figure17" "figure21" "figure24" "programs"),
 ];
 
 /// What is said of a paper as a whole.
@@ -108,7 +108,15 @@ impl Paper {
         if !drawn.eq(&self.about.drawn) {
             return Err("`drawn` is not those items that can be drawn".to_string());
         }
-        let any = |kinds: &[Kind]| self.items.iter().any(|item| kinds.contains(&item.kind));
+        let recorded = |item: &Item| {
+            item.regions
+                .as_ref()
+                .is_some_and(|regions| !regions.programs.is_empty())
+        };
+        let any = |kinds: &[Kind]| {
+            let of_kind = |item: &Item| kinds.contains(&item.kind) || kinds.contains(&Kind::Traces) && recorded(item);
+            self.items.iter().any(of_kind)
+        };
         let sized = &[Kind::Times, Kind::Counts, Kind::Blocks][..];
         for (choices, kinds) in [
             (&[Choice::Size, Choice::Cache][..], sized),
@@ -149,6 +157,13 @@ impl Choice {
 }
 
 impl Item {
+    /// Of recorded programs that run alone: their names.
+    pub fn programs(&self) -> Option<Vec<&str>> {
+        let programs = &self.regions.as_ref()?.programs;
+        let names = programs.iter().map(|program| program.name.as_str());
+        (!programs.is_empty()).then(|| names.collect())
+    }
+
     /// Whether there is a picture of it: times over block sizes, grids, and `memlat` over sizes.
     pub fn is_drawn(&self) -> bool {
         let of_regions = || self.regions.as_ref().is_some_and(|regions| regions.is_drawn());

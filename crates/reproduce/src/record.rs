@@ -130,7 +130,7 @@ impl Recording<'_> {
     }
 
     /// Records, unless there is a whole trace.
-    fn record(&self, trace: &Path) -> Result<(), ReproduceError> {
+    pub(crate) fn record(&self, trace: &Path) -> Result<(), ReproduceError> {
         if self.keeping.traces && !self.keeping.afresh && trace::Trace::open(trace).is_ok() {
             return Ok(());
         }

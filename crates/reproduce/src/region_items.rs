@@ -13,6 +13,9 @@ pub struct Regions {
     /// Of several processes: those of each machine, in the order of the cpus that they begin on.
     #[serde(rename = "process", default)]
     pub processes: Vec<Process>,
+    /// Of recorded programs.
+    #[serde(rename = "program", default)]
+    pub programs: Vec<Recorded>,
     /// Parameters of policy `regions`: runs are short, and so are its times.
     #[serde(default)]
     pub set: Vec<String>,
@@ -33,6 +36,8 @@ pub enum View {
     Overhead,
     /// Processes that share the caches.
     Processes,
+    /// Recorded programs, each by itself.
+    Programs,
 }
 
 /// One of the paper's machines.
@@ -47,6 +52,17 @@ pub struct Variant {
     /// Reads at a time, as powers of two.
     #[serde(default)]
     pub stays: Vec<u32>,
+}
+
+/// A program of Debian's.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// As `workloads/servers/single/run` knows it.
+    pub name: String,
+    /// The program of SPEC 2006 that it stands for, and why.
+    pub stands_for: String,
+    pub because: String,
 }
 
 /// A process that reads at random in its data.

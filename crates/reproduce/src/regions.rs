@@ -9,6 +9,7 @@ mod draw;
 mod grid;
 mod mechanism;
 mod processes;
+mod programs;
 mod recordings;
 
 use crate::error::ReproduceError;
@@ -27,6 +28,7 @@ impl Reproduction<'_> {
         match regions.view {
             View::Memlat => self.memlat(item, regions, section)?,
             View::Processes => self.processes(item, regions, section)?,
+            View::Programs => self.programs(item, regions, section)?,
             View::Overhead => self.mechanism(item, regions, section)?,
         }
         section

@@ -140,3 +140,43 @@ fn the_preferred_process_has_its_cache() {
     let own = loads[caches[2].unwrap() as usize];
     assert!(own.abs_diff(60 * PAGE) * 5 <= 60 * PAGE, "{loads:?}");
 }
+
+/// Two threads of a process are in the same region at the same time, on two cpus with a cache each: where one would wait for the other, and
+/// its own cpu would have nothing to run, the region is opened to all, and both cpus go on.
+#[test]
+fn a_region_is_opened_rather_than_a_cpu_left_idle() {
+    let machine = machine(2);
+    let one = memlat(2, 100, STAY, 4_000_000, false);
+    let streams = Streams::new(vec![one.clone(), one]);
+    let ordinary = simulate(&machine, &streams, "first-touch", &[]);
+    let outcome = simulate(&machine, &streams, "regions", &[]);
+    let report = outcome.regions.as_ref().unwrap();
+    assert_eq!(report.processes[0].verdict, RegionsVerdict::Pays, "{report:?}");
+    assert!(report.opened > 0, "{report:?}");
+    let (first, ours) = (ordinary.time_ns.wall, outcome.time_ns.wall);
+    assert!(ours * 100 <= first * 103, "{first} became {ours}: {report:?}");
+}
+
+/// Table 2, step 5, in a whole run: regions are torn down while they pay, and built again by the end of it.
+#[test]
+fn what_is_torn_down_is_built_again() {
+    let streams = Streams::new(vec![memlat(2, 100, STAY, 12_000_000, false)]);
+    let report = simulate(&machine(2), &streams, "regions", &[]).regions.unwrap();
+    assert!(report.torn_down >= 2, "{report:?}");
+    let large = report
+        .regions
+        .iter()
+        .map(|region| region.pages)
+        .filter(|&pages| pages > 1);
+    assert!(large.sum::<u64>() >= 180, "{report:?}");
+}
+
+/// Conditions hold by bounds that are set too low, and following makes it slower: it is given up after few moves.
+#[test]
+fn what_does_not_gain_is_given_up_in_a_whole_run() {
+    let streams = Streams::new(vec![memlat(2, 100, 400, 6_000_000, false)]);
+    let sets = ["stay-least=1", "idle=2", "switch=100000", "one-cache=1"];
+    let report = simulate(&machine(2), &streams, "regions", &sets).regions.unwrap();
+    assert!(report.given_up >= 1, "{report:?}");
+    assert!(report.switches < 200, "{report:?}");
+}

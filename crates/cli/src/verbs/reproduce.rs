@@ -203,6 +203,15 @@ impl Reproduce {
                 )));
             }
         }
+        let of_regions = paper.items.iter().filter(|item| wanted.contains(&item.name));
+        for (name, programs) in of_regions.filter_map(|item| Some((&item.name, item.programs()?))) {
+            if let Some(other) = self.only.iter().find(|program| !programs.contains(&program.as_str())) {
+                return Err(Failure::usage(format!(
+                    "{name} has no program `{other}`; it has {}",
+                    programs.join(", ")
+                )));
+            }
+        }
         let drawn = paper
             .items
             .iter()

@@ -195,24 +195,33 @@ impl Regions {
 
     /// Opens and closes a page as it should be at this moment.
     pub(super) fn show(&mut self, index: u32, actions: &mut Vec<Action>) {
-        let (Some(page), Some(region)) = (self.partition.page(index), self.partition.region_of(index)) else {
-            return;
-        };
-        let mut closed = self.closed_outside(page.space, region);
-        self.closing.keep(index, closed);
-        if let Some((cpu, phase)) = &self.phase {
-            let bit = 1 << cpu;
-            let global = self.partition.region(region).kind == Kind::Global;
-            let open = global || phase.open() == Some(region) || phase.is_guest(index);
-            closed = if open { closed & !bit } else { closed | bit };
+        if let Some(region) = self.partition.region_of(index) {
+            self.show_pages(region, &[index], actions);
         }
-        self.closing.set(page, index, closed, actions);
     }
 
     pub(super) fn show_region(&mut self, region: RegionId, actions: &mut Vec<Action>) {
-        for at in 0..self.partition.region(region).pages.len() {
-            let index = self.partition.region(region).pages[at];
-            self.show(index, actions);
+        let pages = self.partition.region(region).pages.clone();
+        self.show_pages(region, &pages, actions);
+    }
+
+    /// Pages of one region.
+    fn show_pages(&mut self, region: RegionId, pages: &[u32], actions: &mut Vec<Action>) {
+        let known = self.partition.region(region);
+        let (space, global) = (known.space, known.kind == Kind::Global);
+        let outside = self.closed_outside(space, region);
+        for &index in pages {
+            let Some(page) = self.partition.page(index) else {
+                continue;
+            };
+            let mut closed = outside;
+            self.closing.keep(index, closed);
+            if let Some((cpu, phase)) = &self.phase {
+                let bit = 1 << cpu;
+                let open = global || phase.open() == Some(region) || phase.is_guest(index);
+                closed = if open { closed & !bit } else { closed | bit };
+            }
+            self.closing.set(page, index, closed, actions);
         }
     }
 
