@@ -45,7 +45,6 @@ pub struct Advice {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
     /// What to do, the largest gain first; nothing below 1% of the run time. Empty in results of older versions.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub todo: Vec<Todo>,
     /// How long the program took without the recorder, beside what was simulated; absent where that was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -141,6 +141,21 @@ pub fn file_head() -> [u8; FILE_HEAD as usize] {
     b
 }
 
+/// How a file begins that is no trace: as text, if it is one.
+fn begins_with(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.starts_with('{') => "it looks like a result, which `domicile report` shows".to_string(),
+        Ok(text)
+            if text
+                .chars()
+                .all(|character| !character.is_control() || character.is_whitespace()) =>
+        {
+            format!("it begins with the text {text:?}")
+        }
+        _ => format!("it begins with the bytes {bytes:02x?}"),
+    }
+}
+
 /// Checks the first bytes of a file; `bytes` holds as many of the sixteen as there are.
 pub fn check_file_head(bytes: &[u8]) -> Result<(), TraceError> {
     if bytes.is_empty() {
@@ -151,7 +166,7 @@ pub fn check_file_head(bytes: &[u8]) -> Result<(), TraceError> {
     let seen = bytes.len().min(8);
     if bytes[..seen] != FILE_MAGIC[..seen] {
         return Err(TraceError::NotATrace {
-            what: format!("it begins with {:02x?}", &bytes[..seen]),
+            what: begins_with(&bytes[..seen]),
         });
     }
     if bytes.len() < FILE_HEAD as usize {

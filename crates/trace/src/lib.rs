@@ -55,6 +55,7 @@ mod table;
 mod varint;
 mod writer;
 
+pub use block::FILE_MAGIC;
 pub use cat::{Cat, Item};
 pub use chunk::Body;
 pub use dependence::Dependence;

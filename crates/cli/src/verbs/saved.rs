@@ -40,14 +40,24 @@ pub fn parse(text: &str, file: &Path) -> Result<Document, Failure> {
 }
 
 fn read(file: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let source: Box<dyn Read> = match file == Path::new(STANDARD) {
         true => Box::new(std::io::stdin()),
         false => Box::new(std::fs::File::open(file)?),
     };
-    source.take(LIMIT + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LIMIT {
-        return Err(std::io::Error::other(format!("it is longer than {LIMIT} bytes")));
+    source.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    let refused = |why: String| Err(std::io::Error::other(why));
+    if bytes.starts_with(&trace::FILE_MAGIC) {
+        return refused("it is a trace, which `domicile advise` and `domicile simulate` read".to_string());
     }
-    Ok(text)
+    if bytes.len() as u64 > LIMIT {
+        return refused(format!("it is longer than {LIMIT} bytes"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(error) => refused(format!(
+            "it is no text from byte {} on",
+            error.utf8_error().valid_up_to()
+        )),
+    }
 }
