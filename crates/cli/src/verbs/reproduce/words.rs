@@ -157,7 +157,7 @@ mod tests {
         );
         assert_eq!(
             papers.refusal("invented26", Choice::Traces).unwrap(),
-            "--traces is for verghese96, whose figures are of recorded traces"
+            "--traces is for verghese96 and lee12, whose figures are of recorded traces"
         );
         assert_eq!(
             papers.drawn("one", " or "),
