@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use replicas::SharedReplicas;
 use sys::affinity::Wanderer;
 use sys::memory::PAGE;
-use sys::move_pages;
+use sys::move_pages::{self, PageError};
 use sys::shared_pages::{SharedPages, SharedWords};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -94,14 +94,20 @@ fn node(data: &SharedReplicas, cpu: usize) -> Result<(), Box<dyn Error>> {
         line?;
         let start = data.start().addr().get();
         let pages: Vec<usize> = (start..start + data.len()).step_by(PAGE).collect();
-        // SAFETY: the data is mapped. Each page is read, so that it has a frame here.
-        pages.iter().enumerate().for_each(|(at, _)| unsafe {
-            data.start().add(at * PAGE).read_volatile();
-        });
-        let mut nodes: Vec<u32> = move_pages::nodes_of(None, &pages)?
-            .into_iter()
-            .map(|page| page.map_err(|error| format!("{error:?}")))
-            .collect::<Result<_, _>>()?;
+        // Between the read and the question the pages may be exchanged for those of another copy, which are not read yet.
+        let mut nodes = loop {
+            // SAFETY: the data is mapped. Each page is read, so that it has a frame here.
+            pages.iter().enumerate().for_each(|(at, _)| unsafe {
+                data.start().add(at * PAGE).read_volatile();
+            });
+            let nodes = move_pages::nodes_of(None, &pages)?;
+            if !nodes.contains(&Err(PageError::ABSENT)) {
+                break nodes
+                    .into_iter()
+                    .map(|page| page.map_err(|error| format!("{error:?}")))
+                    .collect::<Result<Vec<u32>, _>>()?;
+            }
+        };
         nodes.dedup();
         // SAFETY: as above.
         let number = unsafe { data.start().cast::<u64>().read_volatile() };
