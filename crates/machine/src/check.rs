@@ -195,6 +195,11 @@ fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
         range(&at("prefetch_streams"), prefetch.streams, 1, 256)?;
         range(&at("prefetch_lines"), prefetch.lines, 1, 64)?;
         range(&at("prefetch_step"), prefetch.step, 1, 64)?;
+        if let Some(stride) = &prefetch.stride {
+            range(&at("prefetch_stride_entries"), stride.entries, 1, 256)?;
+            range(&at("prefetch_stride_ahead"), stride.ahead, 1, 64)?;
+            range(&at("prefetch_stride_bytes"), stride.bytes, 1, 1 << 32)?;
+        }
         if machine.cpus > 1 && cache.level == 1 {
             let found = format!("\"stream\" at level 1 of a machine of {} cpus", machine.cpus);
             let allowed = "\"none\", a cache beyond the first level, or cpus = 1";
@@ -489,7 +494,7 @@ fn name(key: &str, name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Fault> {
+fn range<T: Copy + PartialOrd + std::fmt::Display>(key: &str, value: T, low: T, high: T) -> Result<(), Fault> {
     if (low..=high).contains(&value) {
         Ok(())
     } else {

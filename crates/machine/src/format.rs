@@ -29,6 +29,9 @@
 //! | `cache.prefetch_lines` | 4 | with `stream`: 1 to 64 lines ahead |
 //! | `cache.prefetch_step` | `prefetch_lines` | with `stream`: the longest step from line to line that belongs to a stream, 1 to 64 |
 //! | `cache.prefetch_runs_on` | false | with `stream`: whether a stream brings more the longer it is, and goes on in the next virtual page |
+//! | `cache.prefetch_stride_entries` | none | with `stream`: 1 to 256 instructions whose steps are followed, see [`Stride`] |
+//! | `cache.prefetch_stride_ahead` | 4 | with `prefetch_stride_entries`: 1 to 64 steps ahead |
+//! | `cache.prefetch_stride_bytes` | 2048 | with `prefetch_stride_entries`: the longest step, 1 to 2^32 |
 //! | `[cache.hash]` | none | see [`IndexHash`]: `slices`, `masks` |
 //! | `[tlb]` | no TLB time | `entries`, `refill_ns` |
 //! | `tlb.ways` | `entries` | fully associative |
@@ -70,7 +73,7 @@ use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
 use crate::model::{
     Cache, Core, Gains, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement, SoftwarePrefetch,
-    Tier, Tlb, Write,
+    Stride, Tier, Tlb, Write,
 };
 use crate::presets::{preset, presets};
 
@@ -234,29 +237,58 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
     let ahead = keys.u32("prefetch_lines", lines)?;
     let step = keys.u32("prefetch_step", lines)?;
     let runs_on = keys.flag("prefetch_runs_on", lines)?;
-    if follows == Some(true) {
-        let usual = Prefetch::default();
-        let ahead = ahead.unwrap_or(usual.lines);
-        return Ok(Some(Prefetch {
-            streams: streams.unwrap_or(usual.streams),
-            lines: ahead,
-            step: step.unwrap_or(ahead),
-            runs_on: runs_on.unwrap_or(false),
-        }));
-    }
+    let entries = keys.u32("prefetch_stride_entries", lines)?;
+    let steps = keys.u32("prefetch_stride_ahead", lines)?;
+    let bytes = keys.integer("prefetch_stride_bytes", u64::MAX, lines)?;
     let given = |value: Option<u32>| value.map(|value| value.to_string());
-    for (key, value) in [
+    let of_strides = [
+        ("prefetch_stride_ahead", given(steps)),
+        ("prefetch_stride_bytes", bytes.map(|value| value.to_string())),
+    ];
+    let of_streams = [
         ("prefetch_streams", given(streams)),
         ("prefetch_lines", given(ahead)),
         ("prefetch_step", given(step)),
         ("prefetch_runs_on", runs_on.map(|value| value.to_string())),
-    ] {
-        if let Some(value) = value {
-            let allowed = "nothing, unless the cache has prefetch = \"stream\"";
-            return Err(Fault::value(keys.path(key), value, allowed));
-        }
+        ("prefetch_stride_entries", given(entries)),
+    ];
+    if follows != Some(true) {
+        let allowed = "nothing, unless the cache has prefetch = \"stream\"";
+        refused(keys, of_streams.into_iter().chain(of_strides), allowed)?;
+        return Ok(None);
     }
-    Ok(None)
+    if entries.is_none() {
+        refused(
+            keys,
+            of_strides,
+            "nothing, unless the cache has prefetch_stride_entries",
+        )?;
+    }
+    let usual = Prefetch::default();
+    let ahead = ahead.unwrap_or(usual.lines);
+    Ok(Some(Prefetch {
+        streams: streams.unwrap_or(usual.streams),
+        lines: ahead,
+        step: step.unwrap_or(ahead),
+        runs_on: runs_on.unwrap_or(false),
+        stride: entries.map(|entries| Stride {
+            entries,
+            ahead: steps.unwrap_or(Stride::default().ahead),
+            bytes: bytes.unwrap_or(Stride::default().bytes),
+        }),
+    }))
+}
+
+/// Keys that say nothing without another one.
+fn refused(
+    keys: &Keys,
+    given: impl IntoIterator<Item = (&'static str, Option<String>)>,
+    allowed: &str,
+) -> Result<(), Fault> {
+    match given.into_iter().find_map(|(key, value)| Some((key, value?))) {
+        Some((key, value)) => Err(Fault::value(keys.path(key), value, allowed)),
+        None => Ok(()),
+    }
 }
 
 fn software_prefetch(mut keys: Keys, lines: &mut Lines) -> Result<SoftwarePrefetch, Fault> {

@@ -23,6 +23,6 @@ pub use frame_colors::{ColorSource, Colors, NotColors};
 pub use host::{HostReport, HugePages, Note, Trust, host};
 pub use model::{
     Cache, Core, Gains, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement, SoftwarePrefetch,
-    Tier, Tlb, Write,
+    Stride, Tier, Tlb, Write,
 };
 pub use presets::{Preset, presets};

@@ -143,6 +143,11 @@ impl Toml {
             if prefetch.runs_on {
                 self.key("prefetch_runs_on", true);
             }
+            if let Some(stride) = &prefetch.stride {
+                self.key("prefetch_stride_entries", stride.entries);
+                self.key("prefetch_stride_ahead", stride.ahead);
+                self.key("prefetch_stride_bytes", stride.bytes);
+            }
         }
         if let Some(hash) = &cache.hash {
             self.header("[cache.hash]");

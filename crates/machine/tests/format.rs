@@ -3,7 +3,7 @@
 
 use machine::{
     Cache, Core, Gains, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement, SoftwarePrefetch,
-    Tier, Tlb, Write, from_toml, load, presets,
+    Stride, Tier, Tlb, Write, from_toml, load, presets,
 };
 use proptest::prelude::*;
 
@@ -356,7 +356,9 @@ fn colors_of_caches_whose_ways_are_not_whole_pages() {
 fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
     let geometry = (1u64..200, 1u32..24, any::<bool>(), prop::option::of(1u32..4));
     let policy = (any::<bool>(), any::<bool>(), any::<bool>(), 0..3usize, 0.0..500.0f64);
-    let prefetch = prop::option::weighted(0.2, (1u32..=256, 1u32..=64, 1u32..=64, any::<bool>()));
+    let stride = prop::option::of((1u32..=256, 1u32..=64, 1u64..=1 << 32));
+    let stride = stride.prop_map(|stride| stride.map(|(entries, ahead, bytes)| Stride { entries, ahead, bytes }));
+    let prefetch = prop::option::weighted(0.2, (1u32..=256, 1u32..=64, 1u32..=64, any::<bool>(), stride));
     (geometry, policy, prefetch).prop_map(
         move |((sets, ways, is_virtual, slice_bits), (through, allocate, inclusive, victim, hit_ns), prefetch)| {
             let replacement = [Replacement::Lru, Replacement::Plru, Replacement::Random][victim];
@@ -385,11 +387,12 @@ fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
                 allocate_on_write: allocate,
                 inclusive,
                 replacement,
-                prefetch: prefetch.map(|(streams, lines, step, runs_on)| Prefetch {
+                prefetch: prefetch.map(|(streams, lines, step, runs_on, stride)| Prefetch {
                     streams,
                     lines,
                     step,
                     runs_on,
+                    stride,
                 }),
             }
         },

@@ -2,7 +2,7 @@
 //! that overlap): the keys, and what is refused.
 #![allow(clippy::unwrap_used)]
 
-use machine::{Core, Machine, Prefetch, SoftwarePrefetch, from_toml};
+use machine::{Core, Machine, Prefetch, SoftwarePrefetch, Stride, from_toml};
 
 const MACHINE: &str = r#"name = "m"
 clock_mhz = 100
@@ -41,12 +41,36 @@ fn a_cache_that_prefetches() {
             lines: 20,
             step: 2,
             runs_on: true,
+            stride: None,
+        })
+    );
+    let stride = |keys: &str| {
+        with(&format!("prefetch = \"stream\"\n{keys}")).unwrap().caches[0]
+            .prefetch
+            .unwrap()
+            .stride
+    };
+    assert_eq!(stride("prefetch_lines = 4"), None);
+    assert_eq!(
+        stride("prefetch_stride_entries = 7"),
+        Some(Stride {
+            entries: 7,
+            ahead: 4,
+            bytes: 2048,
         })
     );
     for (keys, expected) in [
         (
             "prefetch = \"stream\"\nprefetch_step = 0",
             "m.toml:15: cache[0].prefetch_step: found 0; allowed: 1 to 64",
+        ),
+        (
+            "prefetch = \"stream\"\nprefetch_stride_bytes = 64",
+            "m.toml:15: cache[0].prefetch_stride_bytes: found 64; allowed: nothing, unless the cache has prefetch_stride_entries",
+        ),
+        (
+            "prefetch = \"stream\"\nprefetch_stride_entries = 1\nprefetch_stride_bytes = 0",
+            "m.toml:16: cache[0].prefetch_stride_bytes: found 0; allowed: 1 to 4294967296",
         ),
         (
             "prefetch_runs_on = true",

@@ -5,7 +5,7 @@
 
 use super::processor::{self, Processor, Sets};
 use super::{Measured, Point};
-use machine::{Cache, Core, HostReport, Kind, Machine, MachineError, Note, Prefetch, Trust, host};
+use machine::{Cache, Core, HostReport, Kind, Machine, MachineError, Note, Prefetch, Stride, Trust, host};
 
 /// This machine, with the figures that were kept since its last boot.
 ///
@@ -122,7 +122,8 @@ fn take_translation(report: &mut HostReport, measured: &Measured) {
 
 /// A walk in order that waits for each load is faster than memory by as many lines as are on their way ahead of it
 /// (Little's law). What is walked nearly as fast belongs to a stream. A walk that takes less for a page than memory for
-/// a line never waited at a page's beginning. The streams that are followed at a time are not measured.
+/// a line never waited at a page's beginning. Longer steps that are walked at least twice as fast as memory answers are
+/// followed by instruction. How many streams and instructions are followed at a time is not measured.
 fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
     let Some(alone) = processor.chains.first().map(|chains| chains.ns) else {
         return;
@@ -144,10 +145,21 @@ fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
     let nearly_as_fast = |point: &&Point| point.bytes >= line && point.ns < 2.0 * in_order;
     let longest = processor.strides.iter().take_while(nearly_as_fast).last();
     let lines_of_a_page = page_bytes as f64 / line as f64;
+    let step = longest.map_or(1, |point| point.bytes / line).clamp(1, 64);
+    let beyond = processor.strides.iter().filter(|point| point.bytes > step * line);
+    let followed: Vec<&Point> = beyond.take_while(|point| point.ns * 2.0 <= alone).collect();
+    let stride = followed.last().map(|longest| Stride {
+        ahead: (alone / processor::median(followed.iter().map(|point| point.ns).collect()))
+            .round()
+            .clamp(1.0, 64.0) as u32,
+        bytes: longest.bytes,
+        ..Stride::default()
+    });
     let prefetch = Prefetch {
         lines: ahead.min(64.0) as u32,
-        step: longest.map_or(1, |point| point.bytes / line).clamp(1, 64) as u32,
+        step: step as u32,
         runs_on: in_order * lines_of_a_page < 1.5 * alone,
+        stride,
         ..Prefetch::default()
     };
     cache.prefetch = Some(prefetch);
@@ -164,8 +176,19 @@ fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
         prefetch.step,
         prefetch.streams
     );
-    let about = format!("{}.prefetch", cache.name);
-    note_measured(report, &about, text);
+    let strides = stride.map(|stride| {
+        format!(
+            "{} steps ahead of an instruction whose steps are the same, of up to {} KiB; {} instructions at a time are assumed",
+            stride.ahead,
+            stride.bytes >> 10,
+            stride.entries
+        )
+    });
+    let name = cache.name.clone();
+    note_measured(report, &format!("{name}.prefetch"), text);
+    if let Some(text) = strides {
+        note_measured(report, &format!("{name}.prefetch_stride_entries"), text);
+    }
 }
 
 fn take_processor(report: &mut HostReport, processor: &Processor) {

@@ -101,7 +101,7 @@ fn rounds(effort: Effort) -> usize {
 }
 
 /// The middle one, which a busy moment does not move.
-fn median(mut seen: Vec<f64>) -> f64 {
+pub(crate) fn median(mut seen: Vec<f64>) -> f64 {
     seen.sort_by(f64::total_cmp);
     seen.get(seen.len() / 2).copied().unwrap_or(0.0)
 }

@@ -52,6 +52,7 @@ mod slots;
 mod software_prefetch;
 mod split;
 mod steps;
+mod stride_prefetch;
 pub mod structures;
 mod synchronization;
 mod tlb;

@@ -1,4 +1,5 @@
-//! Stream prefetchers: caches that see a page being walked through, and bring the lines ahead.
+//! Stream prefetchers: caches that see a page being walked through, and bring the lines ahead. Those of
+//! [`crate::stride_prefetch`] are asked beside them.
 //!
 //! After each piece the caches that were looked up for it are gone through, innermost first. What
 //! makes a stream, and where a line comes from, stands in "Prefetching" of the contract. On machines with several cpus
@@ -15,6 +16,7 @@ use crate::engine::Engine;
 use crate::layout::Layout;
 use crate::overlap::From;
 use crate::pieces::Access;
+use crate::stride_prefetch::Strides;
 
 /// The prefetchers of a machine.
 pub struct Prefetchers {
@@ -29,6 +31,7 @@ struct Streams {
     limits: Prefetch,
     /// The one seen most recently comes first.
     streams: Vec<Stream>,
+    strides: Option<Strides>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +96,7 @@ impl Streams {
         Streams {
             limits,
             streams: Vec::with_capacity(limits.streams as usize),
+            strides: limits.stride.map(Strides::new),
         }
     }
 
@@ -228,6 +232,8 @@ impl Engine {
             };
             let wanted = table.see(a.copy, line, lines, beside);
             let runs_on = table.limits.runs_on;
+            let strides = table.strides.as_mut().filter(|_| !a.fetch);
+            let ahead = strides.and_then(|strides| strides.see(a.who.thread, a.pc_site, a.virtual_address));
             match wanted {
                 Some((Direction::Up, ahead)) => {
                     for line in line + 1..=(line + ahead).min(lines - 1) {
@@ -259,12 +265,15 @@ impl Engine {
                 }
                 None => {}
             }
+            if let Some(ahead) = ahead {
+                self.bring_steps(a, at, ahead);
+            }
         }
         self.prefetchers = Some(prefetchers);
     }
 
-    /// The same piece in the virtual page before (-1) or after (1), if that has a frame which the cpu may use.
-    fn beside(&mut self, a: &Access, pages: i64) -> Option<Access> {
+    /// The same piece so many virtual pages further on (back, below 0), if that page has a frame which the cpu may use.
+    pub fn beside(&mut self, a: &Access, pages: i64) -> Option<Access> {
         let (space, number) = (a.who.space, a.virtual_address >> self.layout.page_bits);
         let number = number.checked_add_signed(pages)?;
         if number > u64::MAX >> self.layout.page_bits {

@@ -65,7 +65,16 @@ fn processor() -> Processor {
             one_cpu_gbps: 20.0,
             all_cpus_gbps: 40.0,
         },
-        strides: vec![Point { bytes: 64, ns: 4.0 }],
+        strides: [
+            (64, 4.0),
+            (128, 7.0),
+            (256, 16.0),
+            (4 * K, 20.0),
+            (64 * K, 24.0),
+            (M, 50.0),
+        ]
+        .map(|(bytes, ns)| Point { bytes, ns })
+        .to_vec(),
         transfers: vec![Transfer {
             cpus: [0, 1],
             shares: None,
@@ -122,6 +131,9 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
     assert_eq!(report.machine.clock_mhz, 3520.0);
     let tlb = report.machine.tlb.as_ref().unwrap();
     assert_eq!((tlb.entries, tlb.refill_ns), (2048, 19.4));
+    // 128 bytes are still of the stream; 256 bytes to 64 KiB take 20 ns where memory takes 80, and 1 MiB more than half of that.
+    let followed = cache(&report, "L2").prefetch.unwrap().stride.unwrap();
+    assert_eq!((followed.ahead, followed.bytes), (4, 64 * K));
     let ahead = |name| cache(&report, name).prefetch.map(|prefetch| prefetch.lines);
     assert_eq!(
         (ahead("L2"), ahead("L3")),

@@ -10,7 +10,7 @@ use sys::clock::thread_time;
 use super::chains::BYTES;
 use super::{Effort, median, rounds};
 use crate::Point;
-use crate::chase::{link, walk};
+use crate::chase::link;
 
 /// How much memory can be read in a time, in gigabytes (10^9 bytes) a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,21 +68,30 @@ fn sum(words: &[u64]) -> u64 {
     words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
+/// Strides that are walked: 64 bytes to 8 KiB, 64 KiB and 1 MiB.
+const STRIDE_BITS: [u32; 10] = [6, 7, 8, 9, 10, 11, 12, 13, 16, 20];
+
+/// Loads of one round.
+const LOADS: u64 = 1 << 16;
+
+/// Lines that are walked: odd, so that steps of a power of two lead to all of them before they lead to one again, and no stride is
+/// of lines that a cache still holds. A third of a step is over at the end, so that the next time round is not beside this one.
+const LINES: u64 = BYTES / 64 - (1 << 14) + 0b01_0101_0101_0101;
+
 /// Loads that each wait for the one before, each so many bytes further on: what a prefetcher makes of a stride.
 pub fn strides(effort: Effort) -> Vec<Point> {
     let mut room = vec![0u32; (BYTES / 4) as usize];
     let mut points = Vec::new();
-    for bits in 6..=13 {
+    for bits in STRIDE_BITS {
         let stride = 1u64 << bits;
-        let ring: Vec<u32> = (0..BYTES / stride).map(|at| (at * stride / 4) as u32).collect();
+        let ring: Vec<u32> = (0..LINES).map(|at| (at * (stride / 64) % LINES * 16) as u32).collect();
         link(&mut room, &ring);
-        let loads = (ring.len() / (rounds(effort) + 1)) as u64;
-        let mut at = walk(&room, 0, loads);
+        let mut at = follow(&room, 0);
         let mut seen = Vec::new();
         for _ in 0..rounds(effort) {
             let begin = thread_time();
-            at = walk(&room, at, loads);
-            seen.push((thread_time() - begin).as_secs_f64() * 1e9 / loads as f64);
+            at = follow(&room, at);
+            seen.push((thread_time() - begin).as_secs_f64() * 1e9 / LOADS as f64);
         }
         black_box(at);
         points.push(Point {
@@ -91,4 +100,14 @@ pub fn strides(effort: Effort) -> Vec<Point> {
         });
     }
     points
+}
+
+fn follow(room: &[u32], from: u32) -> u32 {
+    (0..LOADS).fold(from, |at, _| next(room, at))
+}
+
+/// One instruction makes all loads: prefetchers tell strides by instruction, and an unrolled loop has several.
+#[inline(never)]
+fn next(room: &[u32], at: u32) -> u32 {
+    room[at as usize]
 }

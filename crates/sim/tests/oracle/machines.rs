@@ -1,7 +1,8 @@
 //! Random machines: small, odd, and always valid.
 
 use machine::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Stride, Tier, Tlb,
+    Write,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -239,13 +240,16 @@ pub fn machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
     })
 }
 
-/// Stream prefetchers, every second of which runs on.
+/// Stream prefetchers, every second of which runs on; as many follow strides too, of up to two pages.
 fn prefetches() -> impl Strategy<Value = Prefetch> + Clone {
-    (1..=4u32, 1..=6u32, 1..=6u32, any::<bool>()).prop_map(|(streams, lines, step, runs_on)| Prefetch {
+    let stride = (1..=3u32, 1..=4u32, 1..=2048u64).prop_map(|(entries, ahead, bytes)| Stride { entries, ahead, bytes });
+    let streams = (1..=4u32, 1..=6u32, 1..=6u32, any::<bool>());
+    (streams, option::weighted(0.5, stride)).prop_map(|((streams, lines, step, runs_on), stride)| Prefetch {
         streams,
         lines,
         step,
         runs_on,
+        stride,
     })
 }
 

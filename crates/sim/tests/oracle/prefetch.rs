@@ -1,7 +1,7 @@
 //! Caches that prefetch: walks that can be worked out by hand, and random machines and programs on
 //! which the engine and the reference model agree.
 
-use machine::{Machine, Prefetch, Write};
+use machine::{Machine, Prefetch, Stride, Write};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -142,6 +142,54 @@ fn strays_bring_nothing() {
     outcome.cache("L1", "misses", 500);
 }
 
+/// A cache that follows the strides of `entries` instructions, 2 steps ahead, and streams of steps of one line.
+fn striding(entries: u32, bytes: u64) -> Machine {
+    let mut machine = machine();
+    machine.caches[0].prefetch = Some(Prefetch {
+        step: 1,
+        stride: Some(Stride {
+            entries,
+            ahead: 2,
+            bytes,
+        }),
+        ..Prefetch::default()
+    });
+    machine
+}
+
+/// Pages 1 to 10 have frames; one instruction reads a line of each. The third step by the same way brings the lines of the two
+/// pages ahead, each later one that of the second page from it. Pages 11 and 12 have no frame.
+#[test]
+fn a_stride_is_followed_over_pages() {
+    let mut program = Program::new(1);
+    for page in 1..=10 {
+        program.push_at(0, page as u32, Op::Read, page * PAGE, 4);
+    }
+    for page in 1..=10 {
+        program.push_at(0, 20, Op::Read, page * PAGE + 5 * LINE, 4);
+    }
+    let outcome = run(&striding(1, PAGE), &program);
+    outcome.cache("L1", "prefetches", 7);
+    outcome.cache("L1", "prefetch_hits", 7);
+    outcome.cache("L1", "misses", 10 + 3);
+}
+
+/// Two instructions in turn, each by 5 lines at a time, need two entries: the third of each brings two steps, each later one the
+/// second from it. A step that is longer than it may be is not followed.
+#[test]
+fn strides_are_of_instructions_and_not_too_long() {
+    let mut program = Program::new(1);
+    for at in 0..10 {
+        program.push_at(0, 1, Op::Read, at * 5 * LINE, 4);
+        program.push_at(0, 2, Op::Read, (at * 5 + 2) * LINE, 4);
+    }
+    for (entries, bytes, misses, brought) in [(2, 5 * LINE, 6, 18), (1, 5 * LINE, 20, 0), (2, 5 * LINE - 1, 20, 0)] {
+        let outcome = run(&striding(entries, bytes), &program);
+        outcome.cache("L1", "misses", misses);
+        outcome.cache("L1", "prefetches", brought);
+    }
+}
+
 /// Lines that are brought put others out, which are missed for want of ways, not of capacity.
 #[test]
 fn what_is_brought_makes_others_leave() {
@@ -252,7 +300,7 @@ fn bringing_takes_lines_from_other_cpus() {
 /// Walks of up to 40 references through a few pages, mixed with strays.
 fn walks(threads: u32) -> impl Strategy<Value = Program> {
     let ops = vec![Op::Read, Op::Read, Op::Read, Op::Write, Op::Modify, Op::Fetch];
-    let strides = vec![4i64, 8, 16, 24, 32, 64, 128, -4, -8, -16, -32, -64, 0];
+    let strides = vec![4i64, 8, 16, 24, 32, 64, 128, 600, 1300, -4, -8, -16, -32, -64, -700, 0];
     let pages = vec![
         0x40_0000u64,
         0x40_0200,
@@ -263,7 +311,7 @@ fn walks(threads: u32) -> impl Strategy<Value = Program> {
     ];
     let sizes = vec![1u16, 4, 4, 8, 40];
     let walk = (
-        0..threads,
+        (0..threads, 0..4u32),
         select(ops),
         (select(pages), 0..512u64),
         select(strides),
@@ -272,9 +320,10 @@ fn walks(threads: u32) -> impl Strategy<Value = Program> {
     );
     vec(walk, 1..40).prop_map(move |walks| {
         let mut program = Program::new(threads as usize);
-        for (thread, op, (page, offset), stride, count, size) in walks {
+        for ((thread, site), op, (page, offset), stride, count, size) in walks {
             for i in 0..count {
-                program.push(thread, op, (page + offset).wrapping_add_signed(i * stride), size);
+                let address = (page + offset).wrapping_add_signed(i * stride);
+                program.push_at(thread, site, op, address, size);
             }
         }
         program

@@ -11,6 +11,7 @@ use super::memory::Memory;
 use super::overlap::{Latency, Overlap};
 use super::software_prefetch::{From, Prefetches, SoftwarePrefetch};
 use super::streams::Streams;
+use super::strides::{Instruction, Strides};
 
 /// Part of a reference that lies in one line of every cache.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +25,13 @@ pub struct Piece {
     pub asked: u64,
     /// Of that, what its page's translation took.
     pub refill: u64,
-    /// The physical addresses of the virtual pages before and after its own, if they have frames.
-    pub before: Option<u64>,
-    pub after: Option<u64>,
+}
+
+/// What prefetchers see of a piece besides.
+pub struct Beside<'a> {
+    pub instruction: Instruction,
+    /// The physical address of a virtual page, if it has a frame that the cpu may use; by number.
+    pub frames: &'a dyn Fn(u64) -> Option<u64>,
 }
 
 impl Piece {
@@ -89,6 +94,7 @@ pub struct Hierarchy {
     pub memory: Memory,
     /// Of the instances that prefetch.
     streams: HashMap<usize, Streams>,
+    strides: HashMap<usize, Strides>,
     /// Instances that the piece at hand looked up.
     /// By the piece at hand, and whether the cache takes the line if it misses.
     looked_up: Vec<(usize, bool)>,
@@ -137,8 +143,11 @@ impl Hierarchy {
         };
         let fetch_paths = (0..machine.cpus).map(|cpu| path(cpu, Kind::Instruction)).collect();
         let data_paths = (0..machine.cpus).map(|cpu| path(cpu, Kind::Data)).collect();
-        let prefetching = instances.iter().enumerate();
-        let streams = prefetching
+        let prefetching = || instances.iter().enumerate();
+        let strides = prefetching()
+            .filter_map(|(number, instance)| Some((number, Strides::new(instance.cache.prefetch?.stride?))))
+            .collect();
+        let streams = prefetching()
             .filter_map(|(number, instance)| Some((number, Streams::new(instance.cache.prefetch?))))
             .collect();
         Hierarchy {
@@ -146,6 +155,7 @@ impl Hierarchy {
             near: false,
             tlb: 0,
             streams,
+            strides,
             looked_up: Vec::new(),
             page: machine.page_bytes,
             software_prefetch: machine.prefetch.map(|prefetch| SoftwarePrefetch {
@@ -195,7 +205,7 @@ impl Hierarchy {
 
     /// Carries out one piece; what the cpu waits for caches and memory, and for the translation.
     /// Also whether it reached memory or a dirty remote cache.
-    pub fn piece(&mut self, piece: &Piece) -> (Wait, u64, bool) {
+    pub fn piece(&mut self, piece: &Piece, beside: &Beside) -> (Wait, u64, bool) {
         let path = match piece.op {
             Op::Fetch => self.fetch_paths[piece.cpu as usize].clone(),
             _ => self.data_paths[piece.cpu as usize].clone(),
@@ -228,7 +238,7 @@ impl Hierarchy {
         let reached = self.memory.reached;
         for (instance, takes) in std::mem::take(&mut self.looked_up) {
             if takes {
-                self.prefetch(piece, &path, instance);
+                self.prefetch(piece, beside, &path, instance);
             }
         }
         (wait, self.tlb, reached)
@@ -252,30 +262,37 @@ impl Hierarchy {
     }
 
     /// An instance's prefetcher, if it has one, sees that the piece was looked up.
-    fn prefetch(&mut self, piece: &Piece, path: &[usize], instance: usize) {
+    fn prefetch(&mut self, piece: &Piece, beside: &Beside, path: &[usize], instance: usize) {
         let Some(streams) = self.streams.get_mut(&instance) else {
             return;
         };
         let bytes = u64::from(self.instances[instance].cache.line_bytes);
-        let frame = piece.physical_address / self.page;
-        let (before, after) = (
-            piece.before.map(|at| at / self.page),
-            piece.after.map(|at| at / self.page),
-        );
+        let (frame, number) = (piece.physical_address / self.page, piece.virtual_address / self.page);
+        let there = |pages: i64| (beside.frames)(number.checked_add_signed(pages)?);
+        let [before, after] = [-1, 1].map(|pages| Some(there(pages)? / self.page));
         let line = piece.physical_address % self.page / bytes;
-        let wanted = streams.see(frame, line, self.page / bytes, before, after);
-        for (page, line) in wanted {
-            let physical = match page {
-                0 => Some(piece.physical_address / self.page * self.page),
-                1 => piece.after,
-                _ => piece.before,
+        let streamed = streams.see(frame, line, self.page / bytes, before, after);
+        let mut wanted: Vec<i128> = Vec::new();
+        for (pages, line) in streamed {
+            wanted.push((i128::from(number) + i128::from(pages)) * i128::from(self.page) + i128::from(line * bytes));
+        }
+        if let Some(strides) = self.strides.get_mut(&instance)
+            && piece.op != Op::Fetch
+        {
+            wanted.extend(strides.see(beside.instruction, piece.virtual_address));
+        }
+        for address in wanted {
+            let Ok(address) = u64::try_from(address) else { continue };
+            let own = address / self.page == number;
+            let physical = match own {
+                true => Some(frame * self.page),
+                false => (beside.frames)(address / self.page),
             };
             let Some(physical) = physical else { continue };
-            let page_begins = (piece.virtual_address / self.page).wrapping_add_signed(page) * self.page;
             let ahead = Piece {
                 op: Op::Read,
-                virtual_address: page_begins + line * bytes,
-                physical_address: physical + line * bytes,
+                virtual_address: address / bytes * bytes,
+                physical_address: physical + address % self.page / bytes * bytes,
                 size: bytes,
                 ..*piece
             };

@@ -20,6 +20,7 @@ pub mod schedule;
 pub mod slots;
 pub mod software_prefetch;
 pub mod streams;
+mod strides;
 pub mod tlb;
 pub mod windows;
 
@@ -34,11 +35,12 @@ use trace::{Event, Op};
 pub use program::{Item, Program};
 
 use changes::{Changes, Part};
-use hierarchy::{Hierarchy, Piece};
+use hierarchy::{Beside, Hierarchy, Piece};
 use homes::{Moments, Seen};
 use instance::Counts;
 use pages::{OutOfFrames, Pages};
 use schedule::Schedule;
+use strides::Instruction;
 use tlb::Tlb;
 use windows::Windows;
 
@@ -322,8 +324,6 @@ impl Model<'_> {
         let Some(prefetches) = &mut self.hierarchy.software_prefetch else {
             if let Some(physical_address) = self.pages.find(space, address, cpu as u32) {
                 let piece = Piece {
-                    before: None,
-                    after: None,
                     cpu: cpu as u32,
                     op: Op::Read,
                     virtual_address: address,
@@ -419,7 +419,7 @@ impl Model<'_> {
                             bytes: here,
                             ..part
                         };
-                        took += self.piece(cpu, thread, *op, piece, clock + took)?;
+                        took += self.piece(cpu, (thread, *site), *op, piece, clock + took)?;
                         rest -= here;
                         address = address.wrapping_add(here);
                     }
@@ -429,7 +429,14 @@ impl Model<'_> {
         }
     }
 
-    fn piece(&mut self, cpu: usize, thread: u32, op: Op, part: Part, clock: u64) -> Result<u64, OutOfFrames> {
+    fn piece(
+        &mut self,
+        cpu: usize,
+        (thread, site): Instruction,
+        op: Op,
+        part: Part,
+        clock: u64,
+    ) -> Result<u64, OutOfFrames> {
         let space = self.program.spaces[thread as usize];
         let (address, size) = (part.from, part.bytes);
         let page = self.translated(space, address, part.huge);
@@ -454,15 +461,8 @@ impl Model<'_> {
         let acted = self.before(seen, clock + refill);
         let clock = clock + acted;
         let physical = self.pages.translate(space, address, thread, cpu as u32, writes, now)?;
-        let page = self.machine.page_bytes;
-        let beside = |number: Option<u64>| self.pages.find(space, number?.checked_mul(page)?, cpu as u32);
-        let (before, after) = (
-            beside((address / page).checked_sub(1)),
-            beside(Some(address / page + 1)),
-        );
+        let page_bytes = self.machine.page_bytes;
         let piece = Piece {
-            before,
-            after,
             cpu: cpu as u32,
             op,
             virtual_address: address,
@@ -471,7 +471,11 @@ impl Model<'_> {
             asked: clock + refill,
             refill,
         };
-        let (wait, refill, reached) = self.hierarchy.piece(&piece);
+        let beside = Beside {
+            instruction: (thread, site),
+            frames: &|number| self.pages.find(space, number.checked_mul(page_bytes)?, cpu as u32),
+        };
+        let (wait, refill, reached) = self.hierarchy.piece(&piece, &beside);
         let time = &mut self.cpus[cpu].time;
         time.tlb += refill;
         time.cache += wait.cache;

@@ -77,8 +77,6 @@ impl Hierarchy {
             now = under_way[0];
         }
         let piece = Piece {
-            before: None,
-            after: None,
             cpu,
             op: Op::Read,
             virtual_address,
