@@ -200,7 +200,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     advice.native = native;
     advice.verdict = verdict::verdict(&advice);
     advice.todo = todo::todo(&advice);
-    advice.otherwise = todo::otherwise(&advice, settings.no_colors.as_deref());
+    advice.otherwise = todo::otherwise(&advice, settings);
     advice.program.clone_from(&trace.header().program);
     advice.arguments.clone_from(&trace.header().arguments);
     Ok(advice)

@@ -53,6 +53,8 @@ pub struct Settings<'a> {
     pub no_colors: Option<String>,
     /// What the whole run took on this machine without the recorder, where that was measured; without what is simulated.
     pub native: Option<Native>,
+    /// Whether the program was just run, so that it can be said why it was not timed.
+    pub ran: bool,
     /// Why the run that the trace is of is not taken for a whole one, where that is known.
     pub broke: Option<String>,
     /// Called now and then, from any thread.
@@ -76,6 +78,7 @@ impl Default for Settings<'_> {
             machine_is: None,
             no_colors: None,
             native: None,
+            ran: false,
             broke: None,
             progress: None,
         }

@@ -4,10 +4,11 @@
 //! for it, and says so. The rest is one sentence.
 
 use policy::{Kind, Name};
-use results::{Advice, Cause, CauseKind, Instead, Outcome, Todo, percent, short};
+use results::{Advice, Cause, CauseKind, Instead, Outcome, Todo, count, percent, short};
 
 use results::allocators::is_library_source;
 
+use crate::settings::Settings;
 use crate::words::{NOTHING, list, saved};
 use crate::{basis, cdpc, range, sharing, slots};
 
@@ -258,8 +259,8 @@ fn part(outcome: &Outcome, kind: Kind) -> Option<&'static str> {
     name.of(kind).map(|part| part.name)
 }
 
-/// The rest that was looked at, which gains nothing. `no_colors`: why colors do nothing on the machine.
-pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
+/// The rest that was looked at, which gains nothing.
+pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
     let Some(base) = advice.base().filter(|base| base.references > 0) else {
         return "The trace holds no references.".to_string();
     };
@@ -308,17 +309,34 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
                 percent(ratio)
             ),
         };
+        if !(1.0 / FAR_OFF..=FAR_OFF).contains(&native.ratio()) {
+            text += " `domicile probe --fresh` measures this machine again.";
+        }
     }
     if advice.todo.is_empty() {
         text += &format!(" {}", why_nothing(advice, base));
-        if advice.machine.name == range::MEASURED && advice.native.is_none() {
-            text += " No time was measured (`domicile advise -- PROGRAM` does), so more may be gained.";
+        if advice.machine.name == range::MEASURED && advice.native.is_none() && !is_short(base) {
+            text += match settings.ran {
+                true => " It was not timed by itself, so more may be gained.",
+                false => " No time was measured (`domicile advise -- PROGRAM` does), so more may be gained.",
+            };
         }
     }
-    if no_colors.is_some() {
+    if settings.no_colors.is_some() {
         text += " Page colors do nothing here (probe).";
     }
     text
+}
+
+/// A simulated time that is so many times too long or too short may be that of a machine that has changed: neighbours leave more or
+/// less of the last level than when it was probed.
+const FAR_OFF: f64 = 2.0;
+
+/// A program's start alone takes about so many references.
+const START: u64 = 200_000;
+
+fn is_short(base: &Outcome) -> bool {
+    base.references < START && base.windows.is_none()
 }
 
 fn why_nothing(advice: &Advice, base: &Outcome) -> String {
@@ -326,6 +344,10 @@ fn why_nothing(advice: &Advice, base: &Outcome) -> String {
     let waits = time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall;
     let waits = waits as f64 / time.worked().max(1) as f64;
     match advice.causes.first() {
+        _ if is_short(base) => format!(
+            "So short a run ({} references) is mostly the start of the program.",
+            count(base.references)
+        ),
         Some(worst) if waits >= WORTH => format!(
             "It waits for memory for {} of its time, most at {} for `{}`: {}.",
             percent(waits),

@@ -12,8 +12,8 @@ use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, unbroken, wra
 /// Things to do that are shown; and where a change is verified below them.
 const MOST: usize = 3;
 const BESIDE_VERIFIED: usize = 2;
-/// Nobody reads longer lines.
-const WIDEST: usize = 100;
+/// Lines are no longer, however wide the terminal is.
+const WIDEST: usize = 80;
 /// Lines of a cause, and of what to do: fewer where there are several.
 const LINES: usize = 3;
 const FEW_LINES: usize = 2;
@@ -123,13 +123,18 @@ fn item(number: usize, todo: &Todo, all: usize, width: usize) -> String {
     let share = format!("{} of run time", percent(todo.share));
     let start = format!("{number}. ");
     let room = width.saturating_sub(start.len() + share.len() + 2);
-    let what = cut(&format!("{what}: {}", todo.kind), room);
+    let with_kind = format!("{what}: {}", todo.kind);
+    // Where that is too long, the kind stands before the sentence: names are worth more whole.
+    let (what, because) = match with_kind.chars().count() <= room {
+        true => (with_kind, todo.because.clone()),
+        false => (cut(&what, room), format!("{}: {}", todo.kind, todo.because)),
+    };
     let gap = " ".repeat(room + 2 - what.chars().count());
     let mut text = format!("{start}{HEADING}{what}{HEADING:#}{gap}{share}\n");
     if let Some(code) = &todo.code {
         text += &format!("     {FAINT}{}{FAINT:#}\n", cut(code.trim(), width.saturating_sub(5)));
     }
-    text += &lines(&todo.because, "   ", width, most);
+    text += &lines(&because, "   ", width, most);
     let worth = match todo.gain {
         Some(gain) => saves(gain, todo.range),
         None => format!("at most {}, not simulated", percent(todo.share)),

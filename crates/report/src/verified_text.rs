@@ -18,21 +18,21 @@ pub fn verified(verified: &Verified, width: usize) -> String {
     text
 }
 
-/// Both figures: `predicted: 26.8% less time (simulated: 43.1 ms -> 31.5 ms); measured: 24.0% less (range 22.1% to 25.0%, 9 rounds)`,
+/// Both figures: `predicted: 26.8% less time (both recorded and simulated: 43.1 ms -> 31.5 ms); measured: 24.0% less (range 22.1% to 25.0%, 9 rounds)`,
 /// and where the kernel works a good part of the time, what it is with that.
 pub fn beside(verified: &Verified) -> String {
     let (predicted, measured, clock) = (&verified.predicted, verified.held_against(), &verified.measured);
     let times = |before, after| format!("{} -> {}", time(before), time(after));
     let with_kernel = match (measured.saved - clock.saved).abs() >= SEEN {
         true => format!(
-            "; with what the kernel works for it {} ({})",
+            "; with the time in the kernel {} ({})",
             less(clock.saved),
             times(clock.before_ns, clock.after_ns)
         ),
         false => String::new(),
     };
     format!(
-        "predicted: {} time (simulated: {}); measured: {} ({}, range {:.1}% to {:.1}%, {} rounds){with_kernel}",
+        "predicted: {} time (both recorded and simulated: {}); measured: {} ({}, range {:.1}% to {:.1}%, {} rounds){with_kernel}",
         less(predicted.saved),
         times(predicted.before_ns, predicted.after_ns),
         less(measured.saved),

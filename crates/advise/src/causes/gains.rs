@@ -54,7 +54,11 @@ pub fn gains(
             ..config.clone()
         };
         match settings.simulate(trace, &changed) {
-            Ok(runs) => Ok(runs.first().map(|run| basis::gain(base, &run.outcome))),
+            // Loops are longer than windows of a run: that another order of a piece of one gains nothing says nothing.
+            Ok(runs) => Ok(runs
+                .first()
+                .map(|run| basis::gain(base, &run.outcome))
+                .filter(|gain| *gain >= NOTHING || base.windows.is_none() || !changes.iter().any(is_order))),
             Err(SimError::Change { .. } | SimError::ChangesUnder { .. } | SimError::Order(_)) => Ok(None),
             Err(error) => Err(error),
         }

@@ -366,7 +366,7 @@ impl Advise {
         places: Places,
         console: &mut Console,
     ) -> Result<bool, Failure> {
-        let opened = trace::open_or_salvage(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
+        let opened = trace::open_to_simulate(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
         let broke = of_runs
             .broke
             .or_else(|| capture::broke_off(opened.header()).map(str::to_string));
@@ -433,6 +433,7 @@ impl Advise {
             machine_is,
             no_colors: self.model.no_colors(HOST),
             native: self.native.borrow().clone(),
+            ran: self.trace.is_none(),
             broke,
             progress: Some(&|step| bar.step(step)),
         };

@@ -65,6 +65,21 @@ pub fn open_or_salvage(file: &Path, salvage: bool) -> Result<trace::Trace, Failu
     }
 }
 
+/// The same, which holds something to simulate.
+pub fn open_to_simulate(file: &Path, salvage: bool) -> Result<trace::Trace, Failure> {
+    let opened = open_or_salvage(file, salvage)?;
+    if opened.references() > 0 {
+        return Ok(opened);
+    }
+    let cut = missing(&opened, salvage)
+        .next()
+        .map_or(String::new(), |cut| format!(": {cut}"));
+    Err(Failure::Work(format!(
+        "{}: there is no reference in it to simulate{cut}; record the program again",
+        file.display()
+    )))
+}
+
 /// The missing parts of a trace that was read, in words.
 pub fn missing(trace: &trace::Trace, salvage: bool) -> impl Iterator<Item = String> {
     trace.lost().into_iter().map(move |damage| match salvage {

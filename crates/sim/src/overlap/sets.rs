@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 use crate::clock::{Units, units};
 use crate::lookup::SetLine;
 
-/// With so many lines, those whose turns have passed are forgotten.
+/// With so many lines, those whose turns have passed are forgotten: at least so many, and twice as many as were left last time. What
+/// warms caches before a window is made of one instruction, whose turns do not pass before it is over.
 const MANY: usize = 1 << 12;
 
 /// The sets of one cpu's first cache for data.
@@ -24,6 +25,8 @@ pub struct Sets {
     /// The instruction from which on no set has had as many requests as ways within the window.
     calm: u64,
     turns: FxHashMap<u32, Turns>,
+    /// With so many turns, those that have passed are forgotten.
+    many: usize,
 }
 
 #[derive(Clone, Default)]
@@ -60,6 +63,7 @@ impl Sets {
             sets: vec![Set::default(); cache.sets() as usize],
             calm: 0,
             turns: FxHashMap::default(),
+            many: MANY,
         })
     }
 
@@ -83,9 +87,10 @@ impl Sets {
         if set.requests.len() == self.ways {
             self.calm = self.calm.max(set.requests[0] + self.window);
         }
-        if self.turns.len() >= MANY {
+        if self.turns.len() >= self.many {
             self.turns
                 .retain(|_, turns| turns.request.max(turns.rewrite) > by.entered);
+            self.many = MANY.max(2 * self.turns.len());
         }
         self.turns.entry(line).or_default().request = turn;
         turn

@@ -10,9 +10,10 @@ use sys::clock::children_time;
 
 /// A program that takes longer is ended, and its time is not known.
 pub const MOST: Duration = Duration::from_secs(10);
-/// Several runs go on until they have worked so long together, or there are so many, or the clock has gone on so far.
+/// Several runs go on until those that nothing disturbed have worked so long together, or there are so many, or the clock has gone
+/// on so far.
 const ENOUGH: Duration = Duration::from_millis(100);
-const RUNS: usize = 12;
+const RUNS: usize = 30;
 const SOON: Duration = Duration::from_secs(1);
 /// So many runs are made where they take no longer than this together: one may have been disturbed.
 const LEAST: usize = 3;
@@ -37,18 +38,24 @@ pub fn measured(command: &[OsString], most: Duration) -> Option<Native> {
 
 /// Whether there is to be one more run after these, which took so long.
 fn wanted(runs: &[Native], passed: Duration, most: Duration) -> bool {
-    let worked = runs.iter().map(|run| run.user_ns + run.system_ns).sum();
+    let quiet = quiet(runs);
+    let worked = quiet.iter().map(|run| run.user_ns + run.system_ns).sum();
     let brief = Duration::from_nanos(worked) < ENOUGH && runs.len() < RUNS && passed < SOON;
-    let few = runs.len() < LEAST && passed < LATE;
+    let few = quiet.len() < LEAST && runs.len() < RUNS && passed < LATE;
     (brief || few) && passed < most
+}
+
+/// The runs that nothing disturbed.
+fn quiet(runs: &[Native]) -> Vec<&Native> {
+    let fastest = runs.iter().map(|run| run.wall_ns).min().unwrap_or(0);
+    let is_quiet = |run: &&Native| run.wall_ns as f64 <= DISTURBED * fastest as f64;
+    runs.iter().filter(is_quiet).collect()
 }
 
 /// The mean of the runs that nothing disturbed. Linux tells the kernel's time from the program's at ticks, so that of short runs
 /// only all together say how it is parted.
 fn mean(runs: &[Native]) -> Native {
-    let fastest = runs.iter().map(|run| run.wall_ns).min().unwrap_or(0);
-    let quiet = |run: &&Native| run.wall_ns as f64 <= DISTURBED * fastest as f64;
-    let quiet: Vec<&Native> = runs.iter().filter(quiet).collect();
+    let quiet = quiet(runs);
     let mean = |of: fn(&Native) -> u64| quiet.iter().map(|run| of(run)).sum::<u64>() / quiet.len().max(1) as u64;
     Native {
         runs: quiet.len() as u32,
@@ -124,10 +131,15 @@ mod tests {
 
     #[test]
     fn short_programs_are_run_often_and_long_ones_at_least_three_times() {
-        let wanted =
+        let same =
             |run: Native, runs: usize, passed_ms: u64| wanted(&vec![run; runs], Duration::from_millis(passed_ms), MOST);
-        assert!(wanted(run(5, 4), 11, 60) && !wanted(run(5, 4), 12, 60));
-        assert!(wanted(run(900, 890), 2, 1800) && !wanted(run(900, 890), 3, 2700));
-        assert!(!wanted(run(4000, 3990), 1, 4000));
+        assert!(same(run(5, 4), 19, 95) && !same(run(5, 4), 20, 100));
+        assert!(same(run(1, 0), 29, 60) && !same(run(1, 0), 30, 60));
+        assert!(same(run(900, 890), 2, 1800) && !same(run(900, 890), 3, 2700));
+        assert!(!same(run(4000, 3990), 1, 4000));
+        let of = |walls: &[u64]| -> Vec<Native> { walls.iter().map(|wall| run(*wall, 60)).collect() };
+        let after = Duration::from_millis(500);
+        assert!(wanted(&of(&[61, 99, 99, 99]), after, MOST), "one of them counts");
+        assert!(!wanted(&of(&[61, 99, 61, 61]), after, MOST));
     }
 }
