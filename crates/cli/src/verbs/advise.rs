@@ -366,7 +366,8 @@ impl Advise {
         places: Places,
         console: &mut Console,
     ) -> Result<bool, Failure> {
-        let opened = trace::open_to_simulate(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
+        let opened = trace::open_or_salvage(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
+        let opened = trace::to_simulate(opened, file, self.salvage)?;
         let broke = of_runs
             .broke
             .or_else(|| capture::broke_off(opened.header()).map(str::to_string));

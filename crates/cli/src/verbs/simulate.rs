@@ -190,7 +190,8 @@ impl Simulate {
         if self.fast {
             self.is_fast(&config.policies)?;
         }
-        let opened = trace::open_to_simulate(&self.trace, self.salvage)?;
+        let opened = trace::open_or_salvage(&self.trace, self.salvage)?;
+        let opened = trace::to_simulate(opened, &self.trace, self.salvage)?;
         if let Some((basis, _)) = self.model.basis(HOST)? {
             console::note(format_args!("note: {basis}"));
         }

@@ -65,9 +65,8 @@ pub fn open_or_salvage(file: &Path, salvage: bool) -> Result<trace::Trace, Failu
     }
 }
 
-/// The same, which holds something to simulate.
-pub fn open_to_simulate(file: &Path, salvage: bool) -> Result<trace::Trace, Failure> {
-    let opened = open_or_salvage(file, salvage)?;
+/// A trace that holds something to simulate.
+pub fn to_simulate(opened: trace::Trace, file: &Path, salvage: bool) -> Result<trace::Trace, Failure> {
     if opened.references() > 0 {
         return Ok(opened);
     }

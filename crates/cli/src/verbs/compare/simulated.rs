@@ -68,7 +68,7 @@ impl Simulation {
 
     /// What is counted of a trace; with causes, why its data misses, too, where the trace holds all that this takes.
     pub fn of_trace(&self, file: &Path, causes: bool) -> Result<Counted, Failure> {
-        let opened = trace::open_to_simulate(file, false)?;
+        let opened = trace::to_simulate(trace::open(file)?, file, false)?;
         let gaps = &opened.header().gaps;
         for missing in gaps.iter().flat_map(advise::gaps_in_words) {
             console::note(format_args!("note: {}: {missing}", file.display()));
