@@ -14,18 +14,29 @@ const END: &str = "<!-- end of run -->";
 /// Programs that pages ask about, beside those of the demonstration.
 const OTHERS: [&str; 2] = ["crates/cli/tests/causes/across.c", "workloads/memlat/memlat.c"];
 
-/// The pages that show outputs, each with new ones.
-pub fn pages(root: &Path, domicile: &Path) -> Result<Vec<(PathBuf, String)>, String> {
+/// The pages that show outputs, each with new ones; of the named pages alone where any are.
+pub fn pages(root: &Path, domicile: &Path, only: &[String]) -> Result<Vec<(PathBuf, String)>, String> {
     let mut written = Vec::new();
+    let is_wanted = |text: &str, file: &Path| {
+        let name = file.file_stem().unwrap_or_default();
+        text.contains(BEGIN) && (only.is_empty() || only.iter().any(|page| name == page.as_str()))
+    };
     for file in listed(&root.join(PAGES), "md")? {
         let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        if text.contains(BEGIN) {
+        if is_wanted(&text, &file) {
             let folder = folder(root, &file)?;
             let new = rewritten(&text, |command| ran(&folder, domicile, command))?;
             written.push((file, new));
         }
     }
-    Ok(written)
+    match only.iter().find(|page| {
+        !written
+            .iter()
+            .any(|(file, _)| file.file_stem().is_some_and(|name| name == page.as_str()))
+    }) {
+        Some(page) => Err(format!("{PAGES}/{page}.md shows no output of a command")),
+        None => Ok(written),
+    }
 }
 
 fn listed(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {

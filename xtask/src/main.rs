@@ -3,7 +3,8 @@
 //! `cargo xtask generate` writes C's headers to `crates/capi/include/domicile` and the sums of the truth table into README.md,
 //! which are committed, and the page and the JSON schema of results to `docs/src`, which are not. `cargo xtask check` fails if
 //! what is committed differs from what would be written. `cargo xtask readme` runs the demonstration and records programs, and
-//! writes what comes of that into README.md and the page on recording; `cargo xtask book` runs the commands whose output pages of the book show. Manual
+//! writes what comes of that into README.md and the page on recording; `cargo xtask book` runs the commands whose output pages of the book show, of
+//! all pages or of those that are named (`cargo xtask book advice tutorial`). Manual
 //! pages and completions come from the command itself (`domicile man`, `domicile completions`).
 #![forbid(unsafe_code)]
 
@@ -24,9 +25,9 @@ fn main() -> ExitCode {
         Some("generate") => generate(root),
         Some("check") => check(root),
         Some("readme") => write_readme(root),
-        Some("book") => write_book(root),
+        Some("book") => write_book(root, &std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
-            eprintln!("usage: cargo xtask generate | check | readme | book");
+            eprintln!("usage: cargo xtask generate | check | readme | book [PAGE]...");
             return ExitCode::from(2);
         }
     };
@@ -87,10 +88,10 @@ fn write_readme(root: &Path) -> Result<String, String> {
     Ok(format!("written: {}", written.map(|(file, _)| file).join(", ")))
 }
 
-fn write_book(root: &Path) -> Result<String, String> {
+fn write_book(root: &Path, only: &[String]) -> Result<String, String> {
     let command = root.join(readme::domicile());
     let folder = command.parent().unwrap_or(root);
-    let pages = book::pages(root, folder)?;
+    let pages = book::pages(root, folder, only)?;
     for (file, text) in &pages {
         std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }

@@ -13,7 +13,7 @@ use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, unbroken, wra
 const MOST: usize = 3;
 const BESIDE_VERIFIED: usize = 2;
 /// Lines are no longer, however wide the terminal is.
-const WIDEST: usize = 80;
+pub(crate) const WIDEST: usize = 80;
 /// Lines of a cause, and of what to do: fewer where there are several.
 const LINES: usize = 3;
 const FEW_LINES: usize = 2;

@@ -2,6 +2,7 @@
 
 use results::{Verified, time};
 
+use crate::screen::WIDEST;
 use crate::table::{FAINT, PLAIN, heading, paragraph};
 
 /// The kernel's part is named where it changes what is saved by so much.
@@ -9,6 +10,7 @@ const SEEN: f64 = 0.01;
 
 /// What was predicted of a change beside what was measured, in at most `width` columns.
 pub fn verified(verified: &Verified, width: usize) -> String {
+    let width = width.min(WIDEST);
     let mut text = heading(&format!("Verified: {}", verified.command));
     text += &paragraph("", &beside(verified), width, PLAIN);
     text += &paragraph("", &agreement(verified), width, PLAIN);

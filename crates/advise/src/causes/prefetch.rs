@@ -18,9 +18,9 @@ pub fn prefetch(view: &View) -> Option<String> {
                  these can be read ahead"
             ))
         }
-        (_, Some(step)) if step.bytes.unsigned_abs() >= view.machine.page_bytes => Some(
-            "hardware prefetchers stop at the end of a page, and each step leaves it; a software prefetch some steps ahead \
-             helps"
+        (_, Some(step)) if step.bytes.unsigned_abs() >= view.machine.page_bytes && !follows(view, step.bytes) => Some(
+            "each step leaves its page, and most hardware prefetchers stop at the end of one; a software prefetch some steps \
+             ahead helps"
                 .to_string(),
         ),
         (_, Some(step)) => {
@@ -45,4 +45,10 @@ pub fn prefetch(view: &View) -> Option<String> {
         ),
         (Addresses::Unknown, None) => None,
     }
+}
+
+/// Whether a prefetcher of the machine follows steps of so many bytes, over pages.
+fn follows(view: &View, step: i64) -> bool {
+    let mut strides = view.machine.caches.iter().filter_map(|cache| cache.prefetch?.stride);
+    strides.any(|stride| step.unsigned_abs() <= stride.bytes)
 }

@@ -50,9 +50,11 @@ pub fn across(view: &View) -> Option<Finding> {
     })
 }
 
-/// The loops around the line interchanged; where no line is known, the array stored the other way round.
+/// The loops around the line interchanged, or around a place that has no name. A function without lines may have several loops:
+/// there the array is stored the other way round.
 fn interchanged(view: &View, step: u64) -> Vec<ProgramChange> {
-    if let Some(line) = view.source() {
+    let nameless = || Some(view.place.function.clone()).filter(|function| function.contains("+0x"));
+    if let Some(line) = view.source().or_else(nameless) {
         let data = view.structure.what.name.clone();
         return vec![ProgramChange::Interchange { data, line }];
     }

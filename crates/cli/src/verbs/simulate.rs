@@ -122,7 +122,13 @@ impl Simulate {
         }
         let machine = self.model.machine(HOST)?;
         let top = self.top(console.json())?;
-        let default = vec![Name::default_of(if self.fast { Kind::Home } else { Kind::Color })];
+        let default = match (self.fast, self.model.no_colors(HOST)) {
+            (true, _) => Name::default_of(Kind::Home),
+            // Where colors do nothing, frames are what Linux gives, as they are for `advise`.
+            (false, Some(_)) => Name::first(&[Kind::Color], |traits| traits.linux),
+            (false, None) => Name::default_of(Kind::Color),
+        };
+        let default = vec![default];
         let (policies, swept): (Vec<_>, Vec<_>) = match self.fast {
             true => self.model.runs(default)?.into_iter().unzip(),
             false => (self.model.policies(default)?, Vec::new()),

@@ -1,10 +1,11 @@
 //! What the instructions of a run are called: line of the source, function, or place in a file of code.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use trace::{Location, Module, Op, Site};
 
 use super::Names;
+use super::evidence::STRETCH;
 use crate::causes::{Addresses, Sources};
 use results::site::base;
 
@@ -118,7 +119,8 @@ pub fn source_lines(names: &Names) -> Vec<u32> {
     (0..).zip(names.sites).map(number).collect()
 }
 
-/// The sites of a line of the source, `file:line`, whose folders do not matter. Error: there is no such line, in words.
+/// The sites of a line of the source, `file:line`, whose folders do not matter; or of a place without a name, `program+0x1100`, with
+/// the instructions without names around it. Error: there is no such line, in words.
 pub fn sites_of(names: &Names, line: &str) -> Result<HashSet<u32>, String> {
     let wanted = base(line);
     let is_there = |location: &&Location| {
@@ -135,11 +137,80 @@ pub fn sites_of(names: &Names, line: &str) -> Result<HashSet<u32>, String> {
     let sites = (0..)
         .zip(names.sites)
         .filter(|(_, site)| site.pc != 0 && pcs.contains(&site.pc));
-    let sites: HashSet<u32> = sites.map(|(number, _)| number).collect();
+    let mut sites: HashSet<u32> = sites.map(|(number, _)| number).collect();
+    if sites.is_empty() {
+        sites = around(names, line);
+    }
     match sites.is_empty() {
         true => Err(format!(
             "no reference is of the line `{line}`; `domicile simulate --by line` lists those that there are"
         )),
         false => Ok(sites),
+    }
+}
+
+/// The sites of the stretch of code that a place without a name is in.
+fn around(names: &Names, place: &str) -> HashSet<u32> {
+    let code = Code::new(names);
+    let of_modules = names.tables.modules.iter().map(|module| module.process);
+    let of_locations = names.tables.locations.iter().map(|location| location.process);
+    let processes: BTreeSet<u32> = of_modules.chain(of_locations).collect();
+    let mut found = HashSet::new();
+    for process in processes {
+        let mut nameless: Vec<(u64, u32)> = (0..)
+            .zip(names.sites)
+            .filter_map(|(site, _)| Some((code.nameless(process, site)?, site)))
+            .collect();
+        nameless.sort_unstable();
+        for stretch in nameless.chunk_by(|a, b| b.0 - a.0 <= STRETCH) {
+            if stretch
+                .iter()
+                .any(|(_, site)| code.spot(process, *site).function == place)
+            {
+                found.extend(stretch.iter().map(|(_, site)| *site));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::structures::Tables;
+
+    use super::*;
+
+    #[test]
+    fn a_place_without_a_name_has_the_instructions_around_it() {
+        let modules = [Module {
+            start: 0x1000,
+            bytes: 0x1000,
+            bias: 0,
+            path: "/bin/program".to_string(),
+            ..Module::default()
+        }];
+        let named = [Location {
+            pc: 0x1050,
+            function: "main".to_string(),
+            ..Location::default()
+        }];
+        let sites = [0x1100, 0x1130, 0x1170, 0x11b1, 0x1050, 0].map(|pc| Site {
+            pc,
+            op: Op::Read,
+            size: 8,
+        });
+        let names = Names {
+            tables: Tables {
+                modules: &modules,
+                locations: &named,
+                ..Tables::default()
+            },
+            sites: &sites,
+            dependences: None,
+        };
+        let of = |place| sites_of(&names, place).map(|sites| sites.into_iter().collect::<BTreeSet<u32>>());
+        assert_eq!(of("program+0x1130"), Ok(BTreeSet::from([0, 1, 2])));
+        assert_eq!(of("program+0x11b1"), Ok(BTreeSet::from([3])), "65 bytes further on");
+        assert!(of("program+0x1101").is_err() && of("main").is_err());
     }
 }

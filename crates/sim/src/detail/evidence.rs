@@ -17,7 +17,7 @@ use crate::structures::{StructureId, Structures};
 const MOST: usize = 64;
 /// Instructions of which neither line nor function is known are one place where they are so close together, in bytes: a loop
 /// that is unrolled has several.
-const STRETCH: u64 = 64;
+pub(super) const STRETCH: u64 = 64;
 
 /// Space, structure, where the instruction is, and its site.
 type Nameless = (u32, StructureId, u64, u32);
