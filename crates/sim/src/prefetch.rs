@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::layout::Layout;
 use crate::overlap::From;
 use crate::pieces::Access;
-use crate::stride_prefetch::Strides;
+use crate::stride_prefetch::{Ahead, Strides};
 
 /// The prefetchers of a machine.
 pub struct Prefetchers {
@@ -272,8 +272,24 @@ impl Engine {
         self.prefetchers = Some(prefetchers);
     }
 
+    /// Brings what a stride leads to from a piece, to the cache at a step of its route.
+    fn bring_steps(&mut self, a: &Access, at: usize, ahead: Ahead) {
+        let page_bits = self.layout.page_bits;
+        let within = (1u64 << page_bits) - 1;
+        let line_bits = self.steps.at(at).line_bits;
+        for steps in ahead.first..=ahead.last {
+            let Some(address) = a.virtual_address.checked_add_signed(ahead.step * i64::from(steps)) else {
+                return;
+            };
+            let pages = (address >> page_bits) as i64 - (a.virtual_address >> page_bits) as i64;
+            if let Some(there) = self.beside(a, pages) {
+                self.bring(&there, at, ((address & within) >> line_bits) as u32, true);
+            }
+        }
+    }
+
     /// The same piece so many virtual pages further on (back, below 0), if that page has a frame which the cpu may use.
-    pub fn beside(&mut self, a: &Access, pages: i64) -> Option<Access> {
+    fn beside(&mut self, a: &Access, pages: i64) -> Option<Access> {
         let (space, number) = (a.who.space, a.virtual_address >> self.layout.page_bits);
         let number = number.checked_add_signed(pages)?;
         if number > u64::MAX >> self.layout.page_bits {

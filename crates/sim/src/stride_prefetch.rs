@@ -6,9 +6,6 @@ use std::cmp::Ordering;
 
 use machine::Stride;
 
-use crate::engine::Engine;
-use crate::pieces::Access;
-
 /// The instructions that one cache follows.
 pub struct Strides {
     limits: Stride,
@@ -30,9 +27,9 @@ struct Entry {
 /// The addresses that are to be brought: so many steps from the address at hand, the first and the last of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    step: i64,
-    first: u32,
-    last: u32,
+    pub step: i64,
+    pub first: u32,
+    pub last: u32,
 }
 
 impl Strides {
@@ -84,24 +81,6 @@ impl Strides {
             first,
             last: self.limits.ahead,
         })
-    }
-}
-
-impl Engine {
-    /// Brings what a stride leads to from a piece, to the cache at a step of its route.
-    pub fn bring_steps(&mut self, a: &Access, at: usize, ahead: Ahead) {
-        let page_bits = self.layout.page_bits;
-        let within = (1u64 << page_bits) - 1;
-        let line_bits = self.steps.at(at).line_bits;
-        for steps in ahead.first..=ahead.last {
-            let Some(address) = a.virtual_address.checked_add_signed(ahead.step * i64::from(steps)) else {
-                return;
-            };
-            let pages = (address >> page_bits) as i64 - (a.virtual_address >> page_bits) as i64;
-            if let Some(there) = self.beside(a, pages) {
-                self.bring(&there, at, ((address & within) >> line_bits) as u32, true);
-            }
-        }
     }
 }
 
