@@ -6,7 +6,7 @@ use std::sync::Arc;
 use machine::Machine;
 use policy::{Kind, Name};
 use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
-use sim::{Detail, PolicySpec, SimError, Simulated};
+use sim::{Config, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
 use crate::causes::{causes, gains};
@@ -98,8 +98,7 @@ impl<'a> Plan<'a> {
 
     /// What could matter, as the baseline's run shows, and what to simulate of it beyond what was simulated.
     fn further(&self, base: &Outcome) -> (Matters, Vec<PolicySpec>) {
-        let every = matches!(self.settings.policies, Policies::All { every: true, .. });
-        let matters = match every {
+        let matters = match self.settings.every() {
             true => Matters::ALL,
             false => Matters::of(self.machine, self.with_colors(), base),
         };
@@ -140,13 +139,26 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let samples = samples::in_words(evidence.as_ref(), curves.as_ref());
     let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
     let mut slots = None;
-    if let Some(base) = outcome_of(&outcomes, &plan.baseline) {
+    if let Some(base) = &outcome_of(&outcomes, &plan.baseline).cloned() {
         let (matters, further) = plan.further(base);
-        if !further.is_empty() {
-            let plain = settings.config(machine, further.clone(), Detail::default());
-            let runs = settings.simulate(trace, &plain)?;
+        // The baseline's run classed the misses; what work in another order and slots do is told by class, too.
+        let plain = |policies: &[PolicySpec]| Config {
+            classes: plan.marked || plan.described,
+            ..settings.config(machine, policies.to_vec(), Detail::default())
+        };
+        // Hints of which data one thread uses together come after the colors that need none: where those do nothing, so do they.
+        let alone = trace.threads().len() == 1 && !plan.described;
+        let (hinted, further): (Vec<_>, Vec<_>) = further
+            .into_iter()
+            .partition(|spec| alone && spec.name.is(|traits| traits.hints));
+        for (specs, needed) in [(further, false), (hinted, true)] {
+            let moved = |outcome: &Outcome| basis::gain(base, outcome).abs() >= NOTHING;
+            if specs.is_empty() || needed && !outcomes.iter().any(moved) {
+                continue;
+            }
+            let runs = settings.simulate(trace, &plain(&specs))?;
             outcomes.extend(runs.into_iter().map(|run| run.outcome));
-            config.policies.extend(further);
+            config.policies.extend(specs);
         }
         if let Some(curves) = curves.filter(|_| matters.slots) {
             let partition = Partition::new(trace, settings, &config, &plan.baseline, &outcomes);

@@ -58,11 +58,11 @@ fn in_words(advice: &CdpcAdvice, base: &Cache) -> String {
     let of_each = |say: &dyn Fn(&CdpcRival) -> String| list(&advice.against.iter().map(say).collect::<Vec<_>>());
     if gains(advice) {
         let gains = of_each(&|rival| format!("{} of the time under `{}`", percent(rival.gain), rival.policy));
-        let conflicts = of_each(&|rival| count(rival.conflicts.before));
-        let after = advice.against.first().map_or(0, |rival| rival.conflicts.after);
+        let misses = of_each(&|rival| count(rival.misses.before));
+        let after = advice.against.first().map_or(0, |rival| rival.misses.after);
         return format!(
-            "Compiler-directed page coloring would save {gains}: {} instead of {}, with {} conflict misses in {} instead \
-             of {conflicts}. For it, {}.",
+            "Compiler-directed page coloring would save {gains}: {} instead of {}, with {} misses in {} instead of \
+             {misses}. For it, {}.",
             time(advice.wall_ns),
             of_each(&|rival| time(rival.wall_ns)),
             count(after),
@@ -123,11 +123,10 @@ fn against(rival: &Outcome, hinted: &Outcome) -> CdpcRival {
             before: before.misses,
             after: after.misses,
         },
-        // Advice is given on classed misses.
-        conflicts: Change {
-            before: before.conflict.unwrap_or_default(),
-            after: after.conflict.unwrap_or_default(),
-        },
+        conflicts: before
+            .conflict
+            .zip(after.conflict)
+            .map(|(before, after)| Change { before, after }),
     }
 }
 
@@ -198,7 +197,7 @@ mod tests {
             good.verdict,
             "Compiler-directed page coloring would save 75.0% of the time under `first-touch+page-coloring`, 50.0% of the time \
              under `first-touch+bin-hopping` and 66.7% of the time under `first-touch+random`: 1.00 s instead of 4.00 s, 2.00 s \
-             and 3.00 s, with 0 conflict misses in L2 instead of 1000, 1000 and 1000. For it, build the program with \
+             and 3.00 s, with 10 misses in L2 instead of 1010, 1010 and 1010. For it, build the program with \
              domicile-cc, domicile-c++ or domicile-fc, which tell the run-time library of its parallel loops, and start it with \
              `domicile run --policy cdpc -- PROGRAM`."
         );

@@ -86,6 +86,11 @@ impl Default for Settings<'_> {
 }
 
 impl Settings<'_> {
+    /// Whether all policies are wanted, and all that is known of each.
+    pub(crate) fn every(&self) -> bool {
+        matches!(self.policies, Policies::All { every: true, .. })
+    }
+
     pub(crate) fn config(&self, machine: &Machine, policies: Vec<PolicySpec>, detail: Detail) -> Config {
         Config {
             seed: self.seed,

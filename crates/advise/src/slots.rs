@@ -10,7 +10,7 @@ use machine::Machine;
 use policy::slots::{Measured, Nothing, Part, Plan, Proposal, Role, What, propose};
 use policy::{Kind, Name};
 use results::site::{Site, Symbol};
-use results::{Change, Outcome, SlotAdvice, SlotData, StructureKind, bytes, count, percent, time};
+use results::{Cache, Change, Outcome, SlotAdvice, SlotData, StructureKind, bytes, count, percent, time};
 use sim::structures::Description;
 use sim::{Config, CurveOutcome, CurvesOutcome, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
@@ -29,6 +29,8 @@ pub struct Partition<'a> {
     config: &'a Config,
     baseline: &'a Name,
     wall: u64,
+    /// How many misses of the outermost cache make a difference to the time.
+    matters: f64,
 }
 
 /// A proposal and what came of it.
@@ -53,6 +55,7 @@ impl<'a> Partition<'a> {
             config,
             baseline,
             wall: base.map_or(0, |base| base.time_ns.wall),
+            matters: base.map_or(0.0, worth),
         }
     }
 
@@ -80,20 +83,35 @@ impl<'a> Partition<'a> {
                 return Ok((finished(advice), None));
             }
         };
+        let most = proposals.iter().map(|proposal| proposal.saves).max().unwrap_or(0);
+        let promising = |proposal: &Proposal| proposal.saves as f64 >= self.matters;
+        let proposals: Vec<Proposal> = proposals.into_iter().filter(promising).collect();
+        if proposals.is_empty() {
+            advice.why_not = format!(
+                "by what each structure would miss in a part of {}, the best partition saves {} of {} misses",
+                advice.cache,
+                count(most.max(0) as u64),
+                count(curves.misses)
+            );
+            return Ok((finished(advice), None));
+        }
         let Some(best) = self.best(proposals)? else {
             return Ok((finished(advice), None));
         };
-        let policy = best.run.outcome.policy.clone();
-        let after = best.run.curves.as_ref();
-        advice.wall_ns = best.run.outcome.time_ns.wall;
-        advice.misses.after = after.map_or(curves.misses, |after| after.misses);
-        advice.policy.clone_from(&policy);
+        let outcome = &best.run.outcome;
+        advice.policy.clone_from(&outcome.policy);
+        advice.wall_ns = outcome.time_ns.wall;
+        advice.misses.after = outcome.caches.last().map_or(0, |outer| outer.misses);
+        let Some(after) = &best.run.curves else {
+            advice.why_not = tried(&advice, "");
+            return Ok((finished(advice), Some(best.run.outcome)));
+        };
         let data = |part: &Part| {
             let before: &CurveOutcome = kept[part.at];
             let same = |other: &&CurveOutcome| {
                 (&other.what.name, other.what.kind, other.sizes) == (&before.what.name, before.what.kind, before.sizes)
             };
-            let after = after.and_then(|after| after.structures.iter().find(same));
+            let after = after.structures.iter().find(same);
             SlotData {
                 name: measured[part.at].name.clone(),
                 role: match part.role {
@@ -128,15 +146,11 @@ impl<'a> Partition<'a> {
             sets: self.sets(),
             plan: Some(Arc::new(proposal.plan.clone())),
         };
-        let detail = Detail {
-            curves: true,
-            exact: self.settings.exact,
-            ..Detail::default()
-        };
         let config = Config {
             policies: proposals.iter().map(spec).collect(),
-            detail,
-            detail_for: (proposals.len() > 1).then_some(0),
+            detail: Detail::default(),
+            detail_for: None,
+            classes: self.settings.every(),
             ..self.config.clone()
         };
         let runs = self.settings.simulate(self.trace, &config)?;
@@ -153,17 +167,29 @@ impl<'a> Partition<'a> {
                 best = other;
             }
         }
-        if best.run.curves.is_none() {
-            // Another than the first: what became of each structure is not known yet.
-            let config = Config {
-                policies: vec![spec(&best.proposal)],
-                detail_for: None,
-                ..config
-            };
-            let again = self.settings.simulate(self.trace, &config)?;
-            best.run = again.into_iter().next().unwrap_or(best.run);
-        }
         best.run.outcome.policy += " (proposed)";
+        if saved(self.wall, best.run.outcome.time_ns.wall) < NOTHING && !self.settings.every() {
+            return Ok(Some(best));
+        }
+        // Once more, for what became of each structure.
+        let config = Config {
+            policies: vec![spec(&best.proposal)],
+            detail: Detail {
+                curves: true,
+                exact: self.settings.exact,
+                ..Detail::default()
+            },
+            classes: self.config.classes,
+            ..config
+        };
+        let again = self.settings.simulate(self.trace, &config)?;
+        if let Some(again) = again.into_iter().next() {
+            best.run.outcome = Outcome {
+                policy: best.run.outcome.policy,
+                ..again.outcome
+            };
+            best.run.curves = again.curves;
+        }
         Ok(Some(best))
     }
 
@@ -246,6 +272,19 @@ fn why(nothing: Nothing, cache: &str) -> String {
     }
 }
 
+/// How many misses of the outermost cache take half of what makes a difference to the time: half, for curves are of parts of a
+/// cache that is its data's alone.
+fn worth(base: &Outcome) -> f64 {
+    // First uses stay, and those of a stream are waited for less.
+    let again = |outer: &Cache| {
+        let misses = outer.misses.saturating_sub(outer.cold.unwrap_or(0));
+        let waited = outer.stall_ns.miss.saturating_sub(outer.stall_ns.cold.unwrap_or(0));
+        (misses > 0).then(|| waited as f64 / misses as f64)
+    };
+    let each = base.caches.last().and_then(again).unwrap_or(0.0);
+    NOTHING / 2.0 * base.time_ns.worked() as f64 / each.max(f64::MIN_POSITIVE)
+}
+
 /// Alone: the baseline's run leaves the curves, and nothing else is simulated but partitions.
 pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<Option<SlotAdvice>, SimError> {
     if sim::slot_caches(machine).is_none() {
@@ -303,28 +342,30 @@ fn in_words(advice: &SlotAdvice) -> String {
         (false, true) => format!("Protecting {protect} by cache slots"),
         _ => format!("Confining {confine} by cache slots"),
     };
-    let misses = format!(
-        "{} misses: {} become {}",
-        advice.cache,
-        count(advice.misses.before),
-        count(advice.misses.after)
-    );
-    if advice.gain >= NOTHING {
-        return format!(
-            "{what} would save {} of the run time: {} instead of {} under `{}` ({misses}).",
-            percent(advice.gain),
-            time(advice.wall_ns),
-            time(advice.against_ns),
-            advice.against
-        );
+    if advice.gain < NOTHING {
+        return format!("Cache slots would gain nothing: {}.", tried(advice, &lower(&what)));
     }
-    let how = match advice.gain <= -NOTHING {
-        true => format!("would cost {} more time", percent(-advice.gain)),
+    format!(
+        "{what} would save {} of the run time: {} instead of {} under `{}` ({}).",
+        percent(advice.gain),
+        time(advice.wall_ns),
+        time(advice.against_ns),
+        advice.against,
+        misses(advice)
+    )
+}
+
+/// What came of the best partition, which does `what`, where that is no gain.
+fn tried(advice: &SlotAdvice, what: &str) -> String {
+    let gain = saved(advice.against_ns, advice.wall_ns);
+    let how = match gain <= -NOTHING {
+        true => format!("would cost {} more time", percent(-gain)),
         false => "makes no difference to the time".to_string(),
     };
+    let what = if what.is_empty() { "it" } else { what };
     format!(
-        "Cache slots would gain nothing: the best partition found was tried, and {} {how} ({misses}).",
-        lower(&what)
+        "the best partition found was tried, and {what} {how} ({})",
+        misses(advice)
     )
 }
 
@@ -332,6 +373,11 @@ fn lower(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_lowercase().to_string());
     first.unwrap_or_default() + letters.as_str()
+}
+
+fn misses(advice: &SlotAdvice) -> String {
+    let [before, after] = [advice.misses.before, advice.misses.after].map(count);
+    format!("{} misses: {before} become {after}", advice.cache)
 }
 
 #[cfg(test)]
@@ -370,12 +416,16 @@ mod tests {
         );
         let (same, worse) = (advice(995_000_000), advice(1_100_000_000));
         assert!(!gains(&same) && !gains(&worse));
-        assert!(same.verdict.contains("gain nothing") && same.verdict.contains("no difference"));
-        assert!(
-            worse.verdict.contains("would cost 10.0% more time"),
-            "{}",
-            worse.verdict
+        assert_eq!(
+            tried(&same, ""),
+            "the best partition found was tried, and it makes no difference to the time (L2 misses: 5000 become 3000)"
         );
+        assert!(
+            worse
+                .verdict
+                .contains("gain nothing: the best partition found was tried, and protecting `p`")
+        );
+        assert!(worse.verdict.contains("would cost 10.0% more time"));
         let none = SlotAdvice {
             why_not: "nearly all misses are first uses".to_string(),
             ..SlotAdvice::default()

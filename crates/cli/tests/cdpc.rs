@@ -38,12 +38,9 @@ fn of_an_unmodified_program_advice_says_what_it_would_gain_and_how() {
     // Under page coloring x and y take each line from one another; of the rounds with hints only what thread 0
     // filled is missed by others once.
     assert!(page_coloring["gain"].as_f64().unwrap() > 0.2, "{cdpc}");
-    assert_eq!(page_coloring["conflicts"]["after"], 0, "{cdpc}");
     let least = u64::from(ROUNDS) * 2 * PAGES * PAGE / LINE;
-    assert!(
-        page_coloring["conflicts"]["before"].as_u64().unwrap() > least / 2,
-        "{cdpc}"
-    );
+    let misses = |when: &str| page_coloring["misses"][when].as_u64().unwrap();
+    assert!(misses("before") > misses("after") + least / 2, "{cdpc}");
     assert!(cdpc["against"].as_array().unwrap().len() == 3);
     assert!(cdpc["next"].as_str().unwrap().contains("domicile-cc"));
     assert!(

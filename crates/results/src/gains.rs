@@ -131,9 +131,11 @@ pub struct CdpcRival {
     pub wall_ns: u64,
     /// The part of its time that is saved; negative where the hints cost time.
     pub gain: f64,
-    /// Misses of the outermost cache, and those of them that are conflicts.
+    /// Misses of the outermost cache.
     pub misses: Change,
-    pub conflicts: Change,
+    /// Those of them that are conflicts, where both runs classed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflicts: Option<Change>,
 }
 
 /// An array and its misses in the outermost cache.

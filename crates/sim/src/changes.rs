@@ -134,6 +134,22 @@ impl Changes {
         }
     }
 
+    /// Whether these bytes are known to be where the program has them, on pages of the usual size.
+    #[inline(always)]
+    pub fn leaves(&self, space: u32, addr: u64, bytes: u64) -> bool {
+        let known = &self.known[slot(space, addr)];
+        let last = addr.saturating_add(bytes.max(1) - 1);
+        known.start <= addr && last <= known.last && known.space == space && known.room.is_none() && !known.huge_pages
+    }
+
+    /// Where an address is now, as far as its page is known, else where the program has it: enough to look ahead.
+    pub fn guess(&self, space: u32, addr: u64) -> u64 {
+        let known = self.known[slot(space, addr)];
+        let holds = known.start <= addr && addr <= known.last && known.space == space;
+        let room = known.room.filter(|_| holds);
+        room.map_or(addr, |room| self.rooms.get(room).find(addr).0)
+    }
+
     /// Bytes from `from` to `to` are at `now`; what stays side by side stays one part.
     fn push(&mut self, from: u64, now: u64, to: u64, huge_pages: bool) {
         let moved = now.wrapping_sub(from);

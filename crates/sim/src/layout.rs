@@ -172,6 +172,8 @@ pub struct Layout {
     pub data: Vec<usize>,
     /// The same for a fetch.
     pub fetch: Vec<usize>,
+    /// For each kind of cache, those that lead to it on a route.
+    pub above: Vec<Vec<usize>>,
     pub cpus: u32,
     /// Cpus that share their innermost cache for data.
     pub core_cpus: u32,
@@ -259,6 +261,7 @@ impl Layout {
                 .map(|shape| shape.line_bits)
                 .max()
                 .unwrap_or(page_bits.min(6)),
+            above: (0..caches.len()).map(|kind| above([&data, &fetch], kind)).collect(),
             caches,
             places,
             data,
@@ -303,23 +306,20 @@ impl Layout {
             .get(i)
             .copied()
     }
+}
 
-    /// The kinds of cache above one: those that lead to it on a route.
-    pub fn above(&self, cache: usize) -> Vec<usize> {
-        let mut above = Vec::new();
-        for route in [&self.data, &self.fetch] {
-            if let Some(at) = route.iter().position(|&k| k == cache) {
-                above.extend(
-                    route[..at]
-                        .iter()
-                        .copied()
-                        .filter(|k| !above.contains(k))
-                        .collect::<Vec<_>>(),
-                );
+/// The kinds of cache above one: those that lead to it on a route.
+fn above(routes: [&[usize]; 2], cache: usize) -> Vec<usize> {
+    let mut above: Vec<usize> = Vec::new();
+    for route in routes {
+        let leading = route.iter().position(|&kind| kind == cache).unwrap_or(0);
+        for &kind in &route[..leading] {
+            if !above.contains(&kind) {
+                above.push(kind);
             }
         }
-        above
     }
+    above
 }
 
 /// `first`: the innermost cache for data.

@@ -349,7 +349,8 @@ impl Engine {
         let place = self.layout.places[instance];
         let line_bits = self.layout.caches[kind].line_bits;
         let mut dirty = false;
-        for above in self.layout.above(kind) {
+        for at in 0..self.layout.above[kind].len() {
+            let above = self.layout.above[kind][at];
             let shape = &self.layout.caches[above];
             let finer = line_bits - shape.line_bits;
             let first = place.from / shape.cpus_per_instance;

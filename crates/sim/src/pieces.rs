@@ -113,6 +113,9 @@ impl Engine {
             self.pieces::<COHERENT, CLASSES>(who, part.from, part.last, r)?;
         }
         self.moved = 0;
+        if let Some(huge_pages) = &mut self.huge_pages {
+            huge_pages.here = false;
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ mod carry_out;
 mod recorded;
 mod turns;
 
-use trace::{Event, Timed};
+use trace::{Event, Ref, Timed};
 
 use crate::changes::Changes;
 use crate::clock::{Units, units};
@@ -313,8 +313,11 @@ impl<'a> Schedule<'a> {
             // Only where much was missed lately.
             let walks = self.engine.cpus[cpu].walks;
             let end = thread.batch.refs.len().min(thread.next_ref + WARM);
-            if self.changes.is_none() && walks.abs_diff(thread.walks) >= WARM as u64 / 8 {
-                self.engine.warm(who, &thread.batch.refs[thread.next_ref..end]);
+            if walks.abs_diff(thread.walks) >= WARM as u64 / 8 {
+                let refs = &thread.batch.refs[thread.next_ref..end];
+                let changes = self.changes.as_deref();
+                let now = |r: &Ref| changes.map_or(r.addr, |changes| changes.guess(who.space, r.addr));
+                self.engine.warm(who, refs.iter().map(|r| (now(r), r.op)));
             }
             thread.warmed = end;
             thread.walks = walks;

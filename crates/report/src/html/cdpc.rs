@@ -9,14 +9,13 @@ pub fn section(html: &mut Html, advice: &CdpcAdvice) {
     html.inside("section", "", |html| {
         html.text("h2", "", "Compiler-directed page coloring");
         let misses = format!("#{} misses", advice.cache);
-        html.table(&["policy", "#time", "#cdpc", &misses, "#conflicts"], |html| {
+        html.table(&["policy", "#time", "#cdpc", &misses], |html| {
             for rival in &advice.against {
                 html.inside("tr", "", |html| {
                     html.text("td", "name", &rival.policy);
                     html.number(&time(rival.wall_ns));
                     html.number(&change(advice.wall_ns as f64, rival.wall_ns as f64));
                     html.number(&count(rival.misses.before));
-                    html.number(&count(rival.conflicts.before));
                 });
             }
         });

@@ -97,7 +97,6 @@ fn rivals(advice: &CdpcAdvice) -> Table {
             Column::new(Role::Time, "time"),
             Column::new(Role::Change, "cdpc"),
             Column::new(Role::Count, format!("{} misses", advice.cache)),
-            Column::new(Role::Count, "conflicts"),
         ],
     );
     for rival in &advice.against {
@@ -111,7 +110,6 @@ fn rivals(advice: &CdpcAdvice) -> Table {
             Cell::time(rival.wall_ns),
             change,
             Cell::count(rival.misses.before),
-            Cell::count(rival.conflicts.before),
         ]);
     }
     let after = advice.against.first();
@@ -120,7 +118,6 @@ fn rivals(advice: &CdpcAdvice) -> Table {
         Cell::time(advice.wall_ns),
         Cell::empty(),
         after.map_or_else(Cell::empty, |rival| Cell::count(rival.misses.after)),
-        after.map_or_else(Cell::empty, |rival| Cell::count(rival.conflicts.after)),
     ]);
     table
 }

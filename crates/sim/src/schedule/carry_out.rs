@@ -34,8 +34,12 @@ pub fn run_changed<const COHERENT: bool, const CLASSES: bool>(
     bound: Units,
 ) -> Result<usize, SimError> {
     for (done, r) in refs.iter().enumerate() {
-        let parts = changes.find(who.space, r.addr, u64::from(r.size))?;
-        engine.reference_in_parts::<COHERENT, CLASSES>(who, r, parts)?;
+        if changes.leaves(who.space, r.addr, u64::from(r.size)) {
+            engine.reference::<COHERENT, CLASSES>(who, r)?;
+        } else {
+            let parts = changes.find(who.space, r.addr, u64::from(r.size))?;
+            engine.reference_in_parts::<COHERENT, CLASSES>(who, r, parts)?;
+        }
         if engine.cpus[who.cpu as usize].clock >= bound || engine.moves_threads() {
             return Ok(done + 1);
         }
