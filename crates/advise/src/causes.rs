@@ -145,10 +145,15 @@ fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, alternative: Option
         cause.other_lines += 1;
         return;
     }
-    // What competes for the same sets waits together: one change mends it.
+    // What competes for the same sets, or is used at one index, waits together: one change mends it.
     let together = |cause: &&mut Cause| {
         let place = cause.kind == found.kind && cause.source == view.source() && cause.function == view.place.function;
-        place && matches!(found.kind, CauseKind::ArraysCollide | CauseKind::PagesCollide)
+        place
+            && match found.kind {
+                CauseKind::ArraysCollide | CauseKind::PagesCollide => true,
+                CauseKind::SameIndex => cause.simulated == found.simulated,
+                _ => false,
+            }
     };
     if let Some(cause) = causes.iter_mut().find(together) {
         cause.stall_ns += stall_ns;

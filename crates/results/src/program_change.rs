@@ -27,12 +27,16 @@ pub enum ProgramChange {
         element_bytes: u64,
         columns: u64,
     },
-    /// Arrays of `part_bytes` each, which lie one after the other, become one array of elements that have one of each: the
-    /// inverse of `Fields`.
+    /// Arrays that are used at one index become one array of elements that have one of each: the inverse of `Fields`. They lie one
+    /// after the other in `data`, `part_bytes` each, or they are `data` and those that `with` names; a name that is there several
+    /// times stands for as many blocks, one after the other.
     Interleave {
         data: String,
         element_bytes: u64,
-        part_bytes: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        part_bytes: Option<u64>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        with: Vec<String>,
     },
     /// Of each element, every group of fields goes to an array of its own; bytes that no group names make a last one.
     /// One group is another order of the fields, or leaves out what nobody uses.
@@ -135,8 +139,15 @@ impl ProgramChange {
             ProgramChange::Interleave {
                 data,
                 element_bytes,
-                part_bytes,
+                part_bytes: Some(part_bytes),
+                ..
             } => format!("{data}: its arrays of {part_bytes} bytes interleaved by {element_bytes} bytes"),
+            ProgramChange::Interleave {
+                data,
+                element_bytes,
+                with,
+                ..
+            } => format!("{}: interleaved by {element_bytes} bytes", joined(data, with)),
             ProgramChange::Interchange { data, line } => format!("{data}: loops around {line} interchanged"),
             ProgramChange::Chains { data, line, chains } => format!("{data}: {chains} chains at a time at {line}"),
             ProgramChange::Prefetch { data, line, ahead } => {
@@ -146,6 +157,13 @@ impl ProgramChange {
             ProgramChange::HugePages { data: None } => "all data on huge pages".to_string(),
         }
     }
+}
+
+/// Between the names of several arrays.
+const AND: &str = " + ";
+
+fn joined(data: &str, with: &[String]) -> String {
+    with.iter().fold(data.to_string(), |all, name| all + AND + name)
 }
 
 /// `offset:bytes`, joined by `+`: as they are typed.
@@ -181,9 +199,18 @@ impl fmt::Display for ProgramChange {
             ProgramChange::Tile { bytes, .. } => write!(f, "tile,bytes={bytes}"),
             ProgramChange::Interleave {
                 element_bytes,
-                part_bytes,
+                part_bytes: Some(part_bytes),
                 ..
             } => write!(f, "interleave,element_bytes={element_bytes},part_bytes={part_bytes}"),
+            ProgramChange::Interleave {
+                data,
+                element_bytes,
+                with,
+                ..
+            } => {
+                let data = joined(data, with);
+                return write!(f, "interleave,element_bytes={element_bytes},data={data}");
+            }
             ProgramChange::Interchange { line, .. } => write!(f, "interchange,line={line}"),
             ProgramChange::Chains { line, chains, .. } => write!(f, "chains,line={line},chains={chains}"),
             ProgramChange::Prefetch { line, ahead, .. } => write!(f, "prefetch,line={line},ahead={ahead}"),
@@ -226,6 +253,15 @@ impl FromStr for ProgramChange {
                 return Err(NotAChange(format!("`{key}` is there twice")));
             }
             rest = after;
+        }
+        if kind.trim() == "interleave" && !object.contains_key("part_bytes") {
+            let data = object.get("data").and_then(Value::as_str).unwrap_or_default();
+            let mut names = data.split(AND).map(|name| Value::from(name.trim()));
+            let (first, with) = (names.next(), names.collect::<Vec<_>>());
+            if let (Some(first), false) = (first, with.is_empty()) {
+                object.insert("data".to_string(), first);
+                object.insert("with".to_string(), with.into());
+            }
         }
         serde_json::from_value(Value::Object(object)).map_err(|error| NotAChange(error.to_string()))
     }
@@ -305,7 +341,14 @@ mod tests {
             ProgramChange::Interleave {
                 data: data(),
                 element_bytes: 8,
-                part_bytes: 1_600_000,
+                part_bytes: Some(1_600_000),
+                with: Vec::new(),
+            },
+            ProgramChange::Interleave {
+                data: data(),
+                element_bytes: 8,
+                part_bytes: None,
+                with: vec!["y".to_string(), data()],
             },
             ProgramChange::Interchange {
                 data: data(),

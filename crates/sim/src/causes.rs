@@ -75,6 +75,8 @@ struct Walk {
     offsets: Offsets,
     /// How far from what other places have just accessed of the same structure.
     beside: Frequent<DISTANCES>,
+    /// The same of other structures.
+    apart: Frequent<DISTANCES, (StructureId, i64)>,
 }
 
 /// What is known of a structure.
@@ -265,10 +267,14 @@ impl Causes {
         let Causes { beside, places, .. } = self;
         if places[at].walk.is_some() {
             // Both are beside each other.
-            beside.touch(self.burst, a.who.thread, &touch, |other, step| {
-                for (place, step) in [(at, step), (other as usize, step.wrapping_neg())] {
-                    if let Some(walk) = &mut places[place].walk {
-                        walk.beside.count(step);
+            beside.touch(self.burst, a.who.thread, &touch, |other, of, step| {
+                let same = of == structure;
+                let ends = [(at, of, step), (other as usize, structure, step.wrapping_neg())];
+                for (place, of, step) in ends {
+                    match &mut places[place].walk {
+                        Some(walk) if same => walk.beside.count(step),
+                        Some(walk) => walk.apart.count((of, step)),
+                        None => {}
                     }
                 }
             });
@@ -363,6 +369,7 @@ impl Walk {
             strides: Strides::new(),
             offsets: Offsets::new(),
             beside: Frequent::default(),
+            apart: Frequent::default(),
         }
     }
 }

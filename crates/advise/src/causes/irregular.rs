@@ -17,6 +17,8 @@ const LITTLE: f64 = 0.5;
 /// Chains that are simulated in turn, and iterations between a prefetch and its use.
 const CHAINS: u64 = 4;
 const AHEAD: u64 = 16;
+/// More arrays than this at one index are hardly one thing.
+const MEMBERS: usize = 16;
 
 const IN_ORDER: &str = "allocate the blocks in the order in which they are walked, or keep them in one array";
 
@@ -83,40 +85,66 @@ pub fn ahead(view: &View, found: &Finding) -> Option<Finding> {
     })
 }
 
-/// Arrays of one name, or declared as one, that are used at one index.
+/// Arrays that are used at one index: parts of one block, or blocks of their own.
 pub fn same_index(view: &View) -> Option<Finding> {
     let frequent = view.place.steps.first().map_or(0.0, |step| step.share);
-    let beside = view.place.beside?;
-    let apart = beside.bytes.unsigned_abs();
     let element_bytes = u64::from(view.place.access_bytes);
-    // What lies in one line is together already.
-    let far = apart > view.line_bytes && element_bytes > 0 && apart.is_multiple_of(element_bytes);
-    // Arrays in blocks of their own cannot be interleaved by simulation.
-    let what = &view.structure.what;
-    let in_one_block = apart < what.bytes / what.blocks.max(1);
-    if !view.seen() || frequent >= FREQUENT || !far || view.used()? > LITTLE * view.line_bytes as f64 {
+    if !view.seen() || frequent >= FREQUENT || element_bytes == 0 || view.used()? > LITTLE * view.line_bytes as f64 {
         return None;
     }
+    let (arrays, simulated) = in_one_block(view, element_bytes).or_else(|| in_several(view, element_bytes))?;
     Some(Finding {
         kind: CauseKind::SameIndex,
         evidence: view.evidence_of_elements(),
         why: format!(
-            "arrays {apart} bytes apart are used at one index, in no order: each brings a line of its own{}",
+            "{arrays} are used at one index, in no order: each brings a line of its own{}",
             used(view)
         ),
         change: view.can_change().then(|| {
             format!("store what is used at one index together: one array of elements that have {element_bytes} bytes of each array")
         }),
         hint: prefetch(view),
-        simulated: match in_one_block {
-            true => vec![ProgramChange::Interleave {
-                data: what.name.clone(),
-                element_bytes,
-                part_bytes: apart,
-            }],
-            false => Vec::new(),
-        },
+        simulated: vec![simulated],
     })
+}
+
+/// What lies at a constant distance in the same block, and how it is put together.
+fn in_one_block(view: &View, element_bytes: u64) -> Option<(String, ProgramChange)> {
+    let apart = view.place.beside?.bytes.unsigned_abs();
+    let what = &view.structure.what;
+    // What lies in one line is together already.
+    let far = apart > view.line_bytes && apart.is_multiple_of(element_bytes);
+    (far && apart < what.bytes / what.blocks.max(1)).then(|| {
+        let change = ProgramChange::Interleave {
+            data: what.name.clone(),
+            element_bytes,
+            part_bytes: Some(apart),
+            with: Vec::new(),
+        };
+        (format!("arrays {apart} bytes apart"), change)
+    })
+}
+
+/// The same of other blocks: of the same structure, or of others. Whichever of the arrays is asked, the change is the same.
+fn in_several(view: &View, element_bytes: u64) -> Option<(String, ProgramChange)> {
+    let what = &view.structure.what;
+    let of_it = view.place.arrays.clamp(1, what.blocks.max(1));
+    let others = view.together();
+    let mut names: Vec<String> = others.iter().map(|other| other.name.clone()).collect();
+    names.extend((0..of_it).map(|_| what.name.clone()));
+    if names.len() < 2 || names.len() > MEMBERS {
+        return None;
+    }
+    let text = format!("{} arrays", names.len());
+    names.sort();
+    let data = names.remove(0);
+    let change = ProgramChange::Interleave {
+        data,
+        element_bytes,
+        part_bytes: None,
+        with: names,
+    };
+    Some((text, change))
 }
 
 pub fn irregular(view: &View) -> Option<Finding> {

@@ -2,6 +2,7 @@
 
 use machine::{Cache, Index, Kind, Machine};
 use results::{AddressSource, CLASSES, CauseEvidence, FieldUse, StructureKind};
+use sim::structures::Description;
 use sim::{Addresses, Evidence, Place, Step, StructureEvidence};
 
 /// A step is the walk's that is so large a part of all: in a loop over rows of three elements and more it is.
@@ -10,6 +11,7 @@ pub const DOMINANT: f64 = 0.6;
 const SEEN: u64 = 32;
 
 pub struct View<'a> {
+    evidence: &'a Evidence,
     pub place: &'a Place,
     pub structure: &'a StructureEvidence,
     pub machine: &'a Machine,
@@ -25,6 +27,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     pub fn new(evidence: &'a Evidence, place: &'a Place, machine: &'a Machine) -> View<'a> {
         let mut view = View {
+            evidence,
             place,
             structure: &evidence.structures[place.structure],
             machine,
@@ -89,8 +92,17 @@ impl<'a> View<'a> {
 
     /// Whether the program's author can lay it out: not a stack, a file, or what nobody names.
     pub fn can_change(&self) -> bool {
-        use StructureKind::{Array, Heap, Symbol};
-        matches!(self.structure.what.kind, Array | Heap | Symbol)
+        can_change(&self.structure.what)
+    }
+
+    /// Other data at a constant distance from what it accesses that the program's author can lay out.
+    pub fn together(&self) -> Vec<&Description> {
+        let others = self
+            .place
+            .together
+            .iter()
+            .map(|&other| &self.evidence.structures[other].what);
+        others.filter(|what| can_change(what)).collect()
     }
 
     /// Whether a cache's sets are those of virtual addresses: by its index, or because they lie within a page.
@@ -142,6 +154,11 @@ impl<'a> View<'a> {
             ..self.evidence()
         }
     }
+}
+
+fn can_change(what: &Description) -> bool {
+    use StructureKind::{Array, Heap, Symbol};
+    matches!(what.kind, Array | Heap | Symbol)
 }
 
 /// Bytes in words, with one digit where they are no whole number.

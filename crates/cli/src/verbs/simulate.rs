@@ -52,6 +52,7 @@ pub struct Simulate {
     /// separate,element_bytes=E,data=NAME: each element begins at a line of its own.
     /// tile,bytes=B,data=NAME: work in the order of blocks of B bytes of the data, as if it were independent.
     /// interleave,element_bytes=E,part_bytes=P,data=NAME: arrays of P bytes, one after the other, become one of elements.
+    /// interleave,element_bytes=E,data=NAME + NAME + ...: variables or blocks of their own become one array of elements.
     /// interchange,line=FILE:LINE,data=NAME: the loops around the line, which walk over the data, in the order of its addresses.
     /// chains,line=FILE:LINE,chains=N,data=NAME: N chains of pointers are followed in turn (machines with a core).
     /// prefetch,line=FILE:LINE,ahead=N,data=NAME: the line's loads are asked for N loads ahead (machines with a core).

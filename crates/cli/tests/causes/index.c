@@ -9,7 +9,7 @@ int main(void) {
     int *order = malloc(N * sizeof *order);
     srand(5);
     for (int i = 0; i < N; i++) {
-        order[i] = (rand() << 8 ^ rand()) % N;
+        order[i] = ((unsigned)rand() << 8 ^ (unsigned)rand()) % N;
         x[i] = y[i] = z[i] = i;
     }
     double sum = 0;

@@ -374,6 +374,40 @@ fn arrays_that_are_used_at_one_index_are_to_be_interleaved() {
     assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
 }
 
+/// Arrays of their own are put together by simulation, and that gains what it gains where the program is written so.
+#[test]
+fn arrays_of_their_own_that_are_used_at_one_index_are_to_be_interleaved() {
+    let wall = |advice: &Value| number(&advice["policies"][0]["time_ns"]["wall"]);
+    let room = Room::new();
+    let after = advice(&compiled(&room, "apart.c", &["-DTOGETHER"], &[]), "zen3-milan");
+    for (options, named) in [(&[][..], 3), (&["-DONCE"][..], 1)] {
+        let room = Room::new();
+        let program = compiled(&room, "apart.c", options, &[]);
+        let before = advice(&program, "zen3-milan");
+        let cause = of_kind(&before, "same-index");
+        assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
+        let change = &cause["simulated"][0];
+        let mut names: Vec<&Value> = change["with"].as_array().unwrap().iter().collect();
+        names.push(&change["data"]);
+        assert_eq!(names.len(), 3, "{cause:#}");
+        names.sort_by_key(|name| name.to_string());
+        names.dedup();
+        assert_eq!(names.len(), named, "{cause:#}");
+        assert_eq!(
+            cause["other_structures"].as_array().map_or(0, Vec::len),
+            named - 1,
+            "{cause:#}"
+        );
+        let gain = number(&cause["gain"]);
+        let saved = 1.0 - wall(&after) / wall(&before);
+        assert!(gain > 0.1, "{cause:#}");
+        assert!(
+            (saved - gain).abs() < 0.03,
+            "{gain} predicted, {saved} where it is written so"
+        );
+    }
+}
+
 /// The program that follows four lists in turn takes as long as was predicted of the one that follows one after the other.
 #[test]
 fn lists_can_be_followed_in_turn() {

@@ -1,6 +1,8 @@
-//! What a thread has just accessed of a structure elsewhere: arrays that are used at one index lie at a constant distance.
+//! What a thread has just accessed elsewhere, of the same structure or another: arrays that are used at one index lie at a
+//! constant distance.
 
 use super::usage::Touch;
+use crate::structures::StructureId;
 
 /// Accesses that are remembered of a thread.
 const LAST: usize = 4;
@@ -8,7 +10,7 @@ const LAST: usize = 4;
 const THREADS: usize = 8;
 
 /// An access: its place, its structure, its address.
-type Access = (u32, u32, u64);
+type Access = (u32, StructureId, u64);
 
 /// No access.
 const NONE: Access = (u32::MAX, u32::MAX, 0);
@@ -30,9 +32,9 @@ impl Default for Beside {
 }
 
 impl Beside {
-    /// The thread accesses something, in a burst of accesses that are all seen: says which other places have just accessed the
-    /// same structure, and how far from there this is.
-    pub fn touch(&mut self, burst: u32, thread: u32, touch: &Touch, mut say: impl FnMut(u32, i64)) {
+    /// The thread accesses something, in a burst of accesses that are all seen: says which other places have just accessed which
+    /// structure, and how far from there this is.
+    pub fn touch(&mut self, burst: u32, thread: u32, touch: &Touch, mut say: impl FnMut(u32, StructureId, i64)) {
         if self.burst != burst {
             *self = Beside {
                 burst,
@@ -44,8 +46,8 @@ impl Beside {
             (*of, *last) = (thread, [NONE; LAST]);
         }
         for &(place, structure, address) in last.iter() {
-            if structure == touch.structure && place != touch.place {
-                say(place, touch.address.wrapping_sub(address) as i64);
+            if place != NONE.0 && place != touch.place {
+                say(place, structure, touch.address.wrapping_sub(address) as i64);
             }
         }
         last[*next % LAST] = (touch.place, touch.structure, touch.address);
@@ -75,10 +77,12 @@ mod tests {
                     near: true,
                     far: true,
                 };
-                beside.touch(1, 0, &touch, |other, step| said.push((other, place, step)));
+                beside.touch(1, 0, &touch, |other, structure, step| {
+                    said.push((other, place, structure, step))
+                });
             }
         }
-        let constant = said.iter().filter(|said| **said == (1, 2, 1 << 30)).count();
+        let constant = said.iter().filter(|said| **said == (1, 2, 7, 1 << 30)).count();
         assert_eq!(constant, 100);
     }
 }

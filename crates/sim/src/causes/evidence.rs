@@ -18,6 +18,8 @@ const BLOCK: u64 = 4096;
 const ELEMENT: u64 = 1024;
 /// So large a part of the accesses makes a distance frequent.
 const BESIDE: f64 = 0.5;
+/// Of several arrays each pair is some part of it.
+const SOME: f64 = 0.2;
 /// So large a part of an instruction's steps makes a walk, of so many at least.
 const STEADY: f64 = 0.6;
 const SEEN: u64 = 32;
@@ -92,6 +94,11 @@ pub struct Place {
     /// How far its accesses are from those that other places make of the same structure just before or after, and for which
     /// part of them that is so at least: the shortest distance that is frequent.
     pub beside: Option<Step>,
+    /// How many accesses are at one index of the same structure, this one among them.
+    pub arrays: u64,
+    /// Other structures that are accessed at a constant distance from it, just before or after, by their places in
+    /// [`Evidence::structures`].
+    pub together: Vec<usize>,
     /// Bytes of its largest access.
     pub access_bytes: u32,
     /// Bytes of a line that were used each time that this place brought it to the nearest cache, and to the outermost.
@@ -159,6 +166,7 @@ impl StructureEvidence {
 pub struct Sum {
     walks: Vec<Walked>,
     beside: BTreeMap<u64, u64>,
+    apart: BTreeMap<(StructureId, i64), u64>,
     near: Used,
     far: Used,
     own: Used,
@@ -195,6 +203,9 @@ impl Sum {
             for (step, count) in walk.beside.counts() {
                 // Each of two places is beside the other.
                 *self.beside.entry(step.unsigned_abs()).or_default() += count;
+            }
+            for (from, count) in walk.apart.counts() {
+                *self.apart.entry(from).or_default() += count;
             }
             let weight = walk.offsets.weight();
             self.offsets
@@ -251,9 +262,32 @@ impl Sum {
             .unwrap_or(1)
     }
 
-    fn beside(&self) -> Option<Step> {
+    /// Which part of the accesses is so often beside another.
+    fn share(&self, count: u64) -> f64 {
         let seen: u64 = self.walks.iter().map(|walk| walk.strides.total()).sum();
-        let share = |count: u64| count as f64 / seen.max(1) as f64;
+        count as f64 / seen.max(1) as f64
+    }
+
+    /// The structures that are accessed at a constant distance from these accesses.
+    pub fn together(&self) -> Vec<StructureId> {
+        let mut counts: BTreeMap<StructureId, u64> = BTreeMap::new();
+        for ((structure, _), count) in &self.apart {
+            let most = counts.entry(*structure).or_default();
+            *most = (*most).max(*count);
+        }
+        let frequent = counts.into_iter().filter(|(_, count)| self.share(*count) >= BESIDE);
+        frequent.map(|(structure, _)| structure).collect()
+    }
+
+    /// How many accesses are at one index: each is beside each of the others.
+    fn arrays(&self) -> u64 {
+        let apart = self.beside.iter().filter(|(bytes, _)| **bytes > 0);
+        let shares = apart.map(|(_, count)| self.share(*count));
+        1 + shares.filter(|share| *share >= SOME).sum::<f64>().round() as u64
+    }
+
+    fn beside(&self) -> Option<Step> {
+        let share = |count: u64| self.share(count);
         // What is at one place is one array.
         let frequent = self
             .beside
@@ -294,6 +328,7 @@ impl Sum {
             steps_seen: seen,
             pitch: strides.map_or(0, |strides| strides.pitches().pitch()) / unrolled,
             beside: self.beside(),
+            arrays: self.arrays(),
             access_bytes: strides.map_or(0, Strides::bytes),
             used_near: bytes(self.near),
             used_far: bytes(self.far),

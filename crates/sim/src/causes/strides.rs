@@ -25,18 +25,18 @@ pub struct Strides {
     pitches: Pitches,
 }
 
-/// Misra and Gries's counts of steps: those that are more than one in `N + 1` of all are among them.
+/// Misra and Gries's counts, of steps if nothing else is said: those that are more than one in `N + 1` of all are among them.
 #[derive(Clone, Copy, Debug)]
-pub struct Frequent<const N: usize>([(i64, u64); N]);
+pub struct Frequent<const N: usize, T = i64>([(T, u64); N]);
 
-impl<const N: usize> Default for Frequent<N> {
-    fn default() -> Frequent<N> {
-        Frequent([(0, 0); N])
+impl<const N: usize, T: Copy + Default> Default for Frequent<N, T> {
+    fn default() -> Frequent<N, T> {
+        Frequent([(T::default(), 0); N])
     }
 }
 
-impl<const N: usize> Frequent<N> {
-    pub fn count(&mut self, step: i64) {
+impl<const N: usize, T: Copy + PartialEq> Frequent<N, T> {
+    pub fn count(&mut self, step: T) {
         if let Some((_, count)) = self.0.iter_mut().find(|(known, count)| *known == step && *count > 0) {
             *count += 1;
         } else if let Some(free) = self.0.iter_mut().find(|(_, count)| *count == 0) {
@@ -47,7 +47,7 @@ impl<const N: usize> Frequent<N> {
     }
 
     /// The frequent steps, and at least how often there were.
-    pub fn counts(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
+    pub fn counts(&self) -> impl Iterator<Item = (T, u64)> + '_ {
         self.0.iter().copied().filter(|(_, count)| *count > 0)
     }
 }

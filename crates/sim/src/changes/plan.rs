@@ -22,12 +22,28 @@ pub struct Layout {
     pub huge_pages: bool,
     /// Whether it comes in blocks, large and small ones.
     pub blocks: bool,
+    /// Whether it lies between the elements of others.
+    pub joined: Option<Joined>,
+}
+
+/// Blocks that share one room, element by element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// The number of the change that joins them.
+    pub group: usize,
+    /// Where the first element of each of the structure's blocks begins that go into one room.
+    pub at: Vec<u64>,
 }
 
 impl Layout {
     /// Whether its bytes go anywhere else.
     pub fn moves(&self) -> bool {
         !self.shapes.is_empty() || self.shift > 0 || self.at_lines
+    }
+
+    /// Whether nothing but [`Layout::joined`] changes where its bytes are, if anything joins it.
+    fn agrees(&self) -> bool {
+        self.joined.is_none() || self.shapes.len() == 1 && self.shift == 0 && !self.at_lines
     }
 }
 
@@ -57,6 +73,8 @@ impl Candidate {
 
 /// The most bytes, or elements of a row, that a change can speak of: 2^30.
 const MOST: u64 = 1 << 30;
+/// The most arrays that are interleaved.
+const MEMBERS: usize = 64;
 /// Names that an error lists.
 const NEAR: usize = 5;
 
@@ -71,7 +89,7 @@ impl Plan {
             refuse_policy(&spec.name)?;
         }
         let candidates = candidates(structures);
-        for change in &config.changes {
+        for (group, change) in config.changes.iter().enumerate() {
             let refused = |what: String| SimError::Change {
                 change: change.to_string(),
                 what,
@@ -81,6 +99,20 @@ impl Plan {
                 plan.huge_pages = true;
                 continue;
             };
+            if let ProgramChange::Interleave {
+                element_bytes, with, ..
+            } = change
+                && !with.is_empty()
+            {
+                let names: Vec<&str> = std::iter::once(data).chain(with.iter().map(String::as_str)).collect();
+                let find = |name: &str| candidates.iter().find(|candidate| candidate.is_called(name));
+                if let Some(name) = names.iter().find(|name| find(name).is_none()) {
+                    return Err(refused(unknown(name, structures, &candidates)));
+                }
+                let members: Vec<&Candidate> = names.iter().filter_map(|name| find(name)).collect();
+                plan.join(group, *element_bytes, &members).map_err(refused)?;
+                continue;
+            }
             // Libraries, too, have a `data` or a `buffer`: of several that are called so, those that the change fits.
             let (mut fits, mut why_not) = (false, None);
             for candidate in candidates.iter().filter(|candidate| candidate.is_called(data)) {
@@ -100,7 +132,43 @@ impl Plan {
                 ));
             }
         }
-        Ok(plan)
+        match plan.layouts.values().all(Layout::agrees) {
+            true => Ok(plan),
+            false => Err(SimError::Change {
+                change: config
+                    .changes
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+                what: "data that is interleaved with other data is changed in no other way".to_string(),
+            }),
+        }
+    }
+
+    /// Elements of these follow one another in turn; who is there several times joins as many blocks.
+    fn join(&mut self, group: usize, element: u64, members: &[&Candidate]) -> Result<(), String> {
+        let stride = element * members.len() as u64;
+        for (place, member) in members.iter().enumerate() {
+            if member.bytes.is_some_and(|bytes| bytes % element != 0) {
+                return Err(format!(
+                    "`{}` is no whole number of elements of {element} bytes",
+                    member.name
+                ));
+            }
+            let layout = self.layouts.entry(member.structure).or_default();
+            layout.blocks = member.bytes.is_none();
+            let at = place as u64 * element;
+            match &mut layout.joined {
+                Some(joined) if joined.group == group => joined.at.push(at),
+                Some(_) => return Err(format!("`{}` is interleaved twice", member.name)),
+                None => {
+                    layout.joined = Some(Joined { group, at: vec![at] });
+                    layout.shapes.push(Shape::Separate { element, stride });
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -220,13 +288,24 @@ fn check(change: &ProgramChange) -> Result<(), String> {
         ProgramChange::Interleave {
             element_bytes,
             part_bytes,
+            with,
             ..
         } => {
             in_range("element_bytes", *element_bytes)?;
-            in_range("part_bytes", *part_bytes)?;
-            match part_bytes % element_bytes {
-                0 => Ok(()),
-                _ => Err("part_bytes is no multiple of element_bytes".to_string()),
+            match (part_bytes, with.is_empty()) {
+                (Some(part_bytes), true) => {
+                    in_range("part_bytes", *part_bytes)?;
+                    match part_bytes % element_bytes {
+                        0 => Ok(()),
+                        _ => Err("part_bytes is no multiple of element_bytes".to_string()),
+                    }
+                }
+                (None, false) if with.len() >= MEMBERS => Err(format!("more than {MEMBERS} arrays are interleaved")),
+                (None, false) => Ok(()),
+                _ => Err(
+                    "either part_bytes says how long the arrays in the data are, or several names are joined by ` + `"
+                        .to_string(),
+                ),
             }
         }
         ProgramChange::Fields {
@@ -304,8 +383,9 @@ fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u6
             part_bytes,
             ..
         } => {
-            // Rows of one array each, stored column by column.
-            whole("arrays", *part_bytes)?;
+            // Rows of one array each, stored column by column; several structures are joined, which is no change of one alone.
+            let part_bytes = part_bytes.unwrap_or(*element_bytes);
+            whole("arrays", part_bytes)?;
             layout.shapes.push(Shape::Transpose {
                 element: *element_bytes,
                 columns: part_bytes / element_bytes,

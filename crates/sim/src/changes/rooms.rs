@@ -1,9 +1,11 @@
 //! Room in the address space for data that changes: of addresses that no program has.
 
-use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::plan::Layout;
+use rustc_hash::FxHashMap;
+
+use super::plan::{Joined, Layout};
 use super::shape::Image;
 use crate::structures::StructureId;
 
@@ -11,6 +13,8 @@ use crate::structures::StructureId;
 const FIRST: u64 = 1 << 60;
 /// Rooms begin where the block began, within so many bytes: pages keep their colors and lines their sets.
 const APART: u64 = 2 << 20;
+/// The room of blocks that share one, however large the largest of them is.
+const SHARED: u64 = 1 << 40;
 
 /// Whose memory: an address space, and a data structure in it.
 type Owner = (u32, StructureId);
@@ -51,6 +55,8 @@ pub struct Rooms {
     arenas: FxHashMap<(Owner, usize), Arena>,
     /// Rooms of large blocks so far.
     large: FxHashMap<Owner, u64>,
+    /// Where the rooms begin that several blocks share: by the address space, the change that joins them, and how many before.
+    shared: FxHashMap<(u32, usize, u64), u64>,
 }
 
 impl Rooms {
@@ -65,6 +71,7 @@ impl Rooms {
             images: FxHashMap::default(),
             arenas: FxHashMap::default(),
             large: FxHashMap::default(),
+            shared: FxHashMap::default(),
         }
     }
 
@@ -86,9 +93,10 @@ impl Rooms {
                 image
             }
         };
-        let bases = match layout.blocks && bytes < self.page {
-            true => self.small(owner, layout, &image)?,
-            false => self.large(owner, layout, &image, start)?,
+        let bases = match &layout.joined {
+            Some(joined) => self.between(owner, joined, &image, start)?,
+            None if layout.blocks && bytes < self.page => self.small(owner, layout, &image)?,
+            None => self.large(owner, layout, &image, start)?,
         };
         let room = self.rooms.len() as u32;
         self.rooms.push(Room { start, image, bases });
@@ -108,6 +116,23 @@ impl Rooms {
         let end = base.checked_add(image.bytes(self.line)?)?;
         self.next = end.checked_next_multiple_of(APART)?;
         Some(image.starts(self.line)?.iter().map(|start| base + start).collect())
+    }
+
+    /// Between the elements of others, in a room that is theirs together.
+    fn between(&mut self, owner: Owner, joined: &Joined, image: &Image, start: u64) -> Option<Box<[u64]>> {
+        let number = self.large.entry(owner).or_default();
+        let (room, place) = (*number / joined.at.len() as u64, *number % joined.at.len() as u64);
+        *number += 1;
+        let base = match self.shared.entry((owner.0, joined.group, room)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                let base = self.next + start % APART;
+                self.next = self.next.checked_add(SHARED)?;
+                *free.insert(base)
+            }
+        };
+        let fits = image.bytes(self.line)? <= SHARED - 2 * APART;
+        fits.then(|| [base + joined.at[place as usize]].into())
     }
 
     /// Each part goes behind that of the block before.

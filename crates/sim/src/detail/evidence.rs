@@ -125,7 +125,8 @@ pub fn evidence(
             sites,
             sum,
         } = &groups[group];
-        let structure = ids.iter().position(|of| of == structure).unwrap_or_default();
+        let number = |structure: &StructureId| ids.iter().position(|of| of == structure);
+        let structure = number(structure).unwrap_or_default();
         let addresses = code.addresses(sites);
         let loaded_at = match addresses {
             Addresses::Loaded(from) => Some(code.spot(*space, from).in_short()),
@@ -146,6 +147,7 @@ pub fn evidence(
                 _ => false,
             },
             fields: sum.fields(of_structures[structure].element),
+            together: sum.together().iter().filter_map(number).collect(),
             ..sum.place()
         }
     };

@@ -119,7 +119,28 @@ fn changes() -> impl Strategy<Value = Vec<ProgramChange>> {
             data: other.then_some(data),
         },
     });
-    vec(one, 1..4).prop_map(|mut changes| {
+    // Blocks of all sizes, large and small, between the elements of others, and what is not whole at their ends.
+    let joined = (
+        select(vec![1u64, 8, 24]),
+        select(vec!["grid", "small", BLOCKS]),
+        1..4usize,
+        any::<bool>(),
+    );
+    let joined = joined.prop_map(|(element_bytes, data, times, huge)| {
+        let mut with = vec![BLOCKS.to_string(); times];
+        with.push("grid".to_string());
+        let mut changes = vec![ProgramChange::Interleave {
+            data: data.to_string(),
+            element_bytes,
+            part_bytes: None,
+            with,
+        }];
+        changes.extend(huge.then(|| ProgramChange::HugePages {
+            data: Some(BLOCKS.to_string()),
+        }));
+        changes
+    });
+    let several = vec(one, 1..4).prop_map(|mut changes| {
         // A change finds whole rows and elements only where those before left them: of each variable one moves bytes.
         let mut seen = Vec::new();
         changes.retain(|change| {
@@ -130,7 +151,8 @@ fn changes() -> impl Strategy<Value = Vec<ProgramChange>> {
             free
         });
         changes
-    })
+    });
+    prop_oneof![3 => several, 1 => joined]
 }
 
 fn agree(machine: &Machine, program: &Program, setup: &Setup) -> Result<(), TestCaseError> {
@@ -286,6 +308,38 @@ fn split_structs_are_those_that_were_written_so() {
     same(&before, &[change], &after);
 }
 
+/// Two arrays and two blocks, used at one index in no order, beside one array of elements that have all four.
+#[test]
+fn interleaved_arrays_are_one_that_was_written_so() {
+    let (grid, small) = ((0x50_0000, 6144), (0x60_0000, 6144));
+    let blocks = [0x70_0000, 0x74_0000];
+    let walk = |place: &dyn Fn(u64, u64) -> u64| {
+        let mut random = policy::Random::new(7);
+        let mut program = Program::new(1);
+        for _ in 0..2000 {
+            let at = u64::from(random.below(768));
+            for array in 0..4 {
+                program.read(0, place(array, at));
+            }
+        }
+        program
+    };
+    let starts = [grid.0, small.0, blocks[0], blocks[1]];
+    let mut before = walk(&|array, at| starts[array as usize] + at * 8);
+    before.arrays = vec![array("grid", grid), array("small", small)];
+    for (number, block) in blocks.into_iter().enumerate() {
+        before.items.insert(number, (0, Item::Event(alloc(block, 6144))));
+    }
+    let change = |with: &[&str]| ProgramChange::Interleave {
+        data: "grid".to_string(),
+        element_bytes: 8,
+        part_bytes: None,
+        with: with.iter().map(ToString::to_string).collect(),
+    };
+    let all = [change(&["small", BLOCKS, BLOCKS])];
+    same(&before, &all, &walk(&|array, at| (1 << 60) + at * 32 + array * 8));
+}
+
 /// Two threads count in words side by side: false sharing, and none where each has a line.
 #[test]
 fn separate_words_are_not_shared() {
@@ -436,11 +490,29 @@ fn what_cannot_be_changed_is_refused() {
             "outside an element of 8 bytes",
         ),
         ("fields,element_bytes=8,groups=4:0,data=m", "field 4:0 has no bytes"),
+        ("interleave,element_bytes=8,data=m + n", "names no data `n`"),
+        ("interleave,element_bytes=8,data=m", "several names are joined by ` + `"),
+        (
+            "interleave,element_bytes=24,data=m + m",
+            "`m` is no whole number of elements of 24 bytes",
+        ),
+        (
+            r#"{"kind":"interleave","data":"m","element_bytes":0,"with":["m"]}"#,
+            "element_bytes is 0",
+        ),
         ("shift,bytes=8,data=(memory without a name)", "neither a variable nor"),
     ] {
         let said = refused(change, "page-coloring");
         assert!(said.contains(reason), "{change}: {said}");
     }
+    let both =
+        ["shift,bytes=8,data=m", "interleave,element_bytes=8,data=m + m"].map(|text| text.parse().expect("a change"));
+    let setup = Setup {
+        changes: &both,
+        ..Setup::default()
+    };
+    let said = engine::simulate(&machine, &matrix(), &["random"], &setup).expect_err("two changes");
+    assert!(said.contains("changed in no other way"), "{said}");
     assert!(refused("tile,bytes=64,data=n", "random").contains("names no data `n`"));
     assert!(refused("huge-pages", "cdpc").contains("`cdpc`"));
     assert!(refused("huge-pages", "first-touch+slots").contains("`slots`"));

@@ -22,6 +22,16 @@ pub struct Part {
 /// Where each byte of a block is.
 type Room = Vec<u64>;
 
+/// What a change puts together.
+fn members(change: &ProgramChange) -> Vec<&str> {
+    match change {
+        ProgramChange::Interleave { data, with, .. } if !with.is_empty() => {
+            std::iter::once(data).chain(with).map(String::as_str).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The part and offset of each byte, and the sizes of the parts.
 type Image = (Vec<(usize, u64)>, Vec<u64>);
 
@@ -36,6 +46,8 @@ pub struct Changes {
     /// By part: where the next small block goes, and up to where.
     stretches: HashMap<usize, (u64, u64)>,
     large: HashMap<String, u64>,
+    /// By change and number: where rooms that several blocks share begin.
+    shared: HashMap<(usize, usize), u64>,
 }
 
 impl Changes {
@@ -51,6 +63,7 @@ impl Changes {
             rooms: HashMap::new(),
             stretches: HashMap::new(),
             large: HashMap::new(),
+            shared: HashMap::new(),
         }
     }
 
@@ -106,7 +119,7 @@ impl Changes {
         let own: Vec<ProgramChange> = self
             .changes
             .iter()
-            .filter(|change| change.data() == Some(&name))
+            .filter(|change| change.data() == Some(&name) || members(change).contains(&name.as_str()))
             .cloned()
             .collect();
         let is_huge = |change: &ProgramChange| matches!(change, ProgramChange::HugePages { .. });
@@ -141,6 +154,9 @@ impl Changes {
     }
 
     fn room(&mut self, name: &str, start: u64, bytes: u64, changes: &[ProgramChange]) -> Room {
+        if let Some(room) = self.between(name, start, bytes) {
+            return room;
+        }
         let (image, parts) = self.image(bytes, changes);
         let separate = changes
             .iter()
@@ -184,6 +200,32 @@ impl Changes {
             bases = starts.iter().map(|start| base + start).collect();
         }
         image.into_iter().map(|(part, offset)| bases[part] + offset).collect()
+    }
+
+    /// The room of a block whose elements lie between those of others.
+    fn between(&mut self, name: &str, start: u64, bytes: u64) -> Option<Room> {
+        let mut all = self.changes.iter().enumerate();
+        let (number, change) = all.find(|(_, change)| members(change).contains(&name))?;
+        let ProgramChange::Interleave { element_bytes, .. } = change else {
+            return None;
+        };
+        let members = members(change);
+        let places: Vec<usize> = (0..members.len()).filter(|&place| members[place] == name).collect();
+        let before = self.large.entry(name.to_string()).or_insert(0);
+        let (shared, place) = (*before as usize / places.len(), places[*before as usize % places.len()]);
+        *before += 1;
+        let base = match self.shared.get(&(number, shared)) {
+            Some(base) => *base,
+            None => {
+                let base = self.next + start % HUGE;
+                self.shared.insert((number, shared), base);
+                self.next += 1 << 40;
+                base
+            }
+        };
+        let element = |offset: u64| offset / element_bytes * members.len() as u64 + place as u64;
+        let byte = |offset: u64| base + element(offset) * element_bytes + offset % element_bytes;
+        Some((0..bytes).map(byte).collect())
     }
 
     /// Where each part begins in one piece.
