@@ -89,15 +89,23 @@ fn rewritten(page: &str, run: impl Fn(&str) -> Result<String, String>) -> Result
 fn ran(folder: &Path, domicile: &Path, command: &str) -> Result<String, String> {
     let (command, filter) = command.split_once(" ## ").unwrap_or((command, "cat"));
     let path = std::env::var("PATH").unwrap_or_default();
+    let status = std::env::temp_dir().join(format!("domicile-book-{}", std::process::id()));
     let output = Command::new("sh")
-        .args(["-c", &format!("{{ {command}; }} 2>&1 | {filter}")])
+        .args([
+            "-c",
+            &format!("{{ {command}; echo $? > \"$STATUS\"; }} 2>&1 | {filter}"),
+        ])
         .current_dir(folder)
+        .env("STATUS", &status)
         .env("PATH", format!("{}:{path}", domicile.display()))
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("cannot start a shell: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    match printed.trim().is_empty() || printed.contains("domicile: cannot ") || printed.contains("not found") {
+    let ended = fs::read_to_string(&status).unwrap_or_default();
+    let _ = fs::remove_file(&status);
+    // 1 and 2: the work failed, the command line was wrong, or a shell did not find the program (127).
+    match printed.trim().is_empty() || ["", "1", "2", "127"].contains(&ended.trim()) {
         true => Err(format!("`{command}` printed:\n{printed}")),
         false => Ok(printed),
     }
@@ -127,9 +135,11 @@ mod tests {
     }
 
     #[test]
-    fn what_prints_nothing_is_an_error() {
+    fn what_prints_nothing_or_fails_is_an_error() {
         let here = Path::new(".");
         assert_eq!(ran(here, here, "echo a; echo b ## tail -n 1").unwrap(), "b\n");
         assert!(ran(here, here, "true").is_err());
+        assert!(ran(here, here, "echo refused; (exit 1) ## cat").is_err());
+        assert!(ran(here, here, "echo compared; (exit 3)").is_ok());
     }
 }

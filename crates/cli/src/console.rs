@@ -27,6 +27,11 @@ pub fn note(text: impl std::fmt::Display) {
     }
 }
 
+/// The same, printed even with --quiet: the results are of less than was asked for.
+pub fn warn(text: impl std::fmt::Display) {
+    say(&format!("domicile: {text}\n"));
+}
+
 /// Whole lines of notes that say by themselves whose they are.
 pub fn note_lines(text: &str) {
     if !SILENT.load(Ordering::Relaxed) {

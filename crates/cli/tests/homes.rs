@@ -292,7 +292,7 @@ fn half_a_trace_is_not_taken_for_a_whole_one() {
     let trace = room.trace("homes", &program());
     let bytes = std::fs::read(&trace).unwrap();
     std::fs::write(&trace, &bytes[..bytes.len() * 2 / 3]).unwrap();
-    for more in [&[][..], &["--fast"]] {
+    for more in [&[][..], &["--fast"], &["--quiet"]] {
         let arguments = [
             &[
                 "simulate",

@@ -251,10 +251,10 @@ impl Simulate {
 
     fn name_missing(&self, trace: &::trace::Trace) {
         for missing in trace::missing(trace, self.salvage) {
-            console::note(format_args!("note: {}: {missing}", self.trace.display()));
+            console::warn(format_args!("note: {}: {missing}", self.trace.display()));
         }
         if let Some(broke) = capture::broke_off(trace.header()) {
-            console::note(format_args!(
+            console::warn(format_args!(
                 "note: {}: not a whole run: {broke}; this is what was recorded until then",
                 self.trace.display()
             ));
