@@ -378,6 +378,21 @@ fn a_stay_that_nobody_saw_is_unknown() {
     assert_eq!(scene.report().processes[0].verdict, RegionsVerdict::StaysTooLong);
 }
 
+/// While nothing is known of the stays the next `eager` phases come sooner, and no more than these.
+#[test]
+fn phases_come_sooner_while_stays_are_unknown() {
+    let phases = |eager: &str| {
+        let mut scene = Scene::new(&[eager]);
+        scene.run(&TWO, 0..9101, 5000);
+        scene.report().phases
+    };
+    let [usual, three, many] = ["eager=0", "eager=3", "eager=100"].map(phases);
+    assert!(
+        usual < three && three <= usual + 3 && three < many,
+        "{usual} {three} {many}"
+    );
+}
+
 /// Stays of 130 us and phases of 100: no phase holds a whole one.
 #[test]
 fn a_stay_longer_than_a_phase_is_counted() {
