@@ -32,6 +32,8 @@ pub struct Regions {
 pub enum View {
     /// `memlat` with two regions over sizes and stays, confined to a cache and following its regions.
     Memlat,
+    /// What the caches hold of `memlat` before and after.
+    Loads,
     /// What the mechanism takes.
     Overhead,
     /// Processes that share the caches.
@@ -52,6 +54,9 @@ pub struct Variant {
     /// Reads at a time, as powers of two.
     #[serde(default)]
     pub stays: Vec<u32>,
+    /// Further parameters of the policy for this row.
+    #[serde(default)]
+    pub set: Vec<String>,
 }
 
 /// A program of Debian's.

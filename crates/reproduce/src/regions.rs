@@ -7,6 +7,7 @@
 mod claims;
 mod draw;
 mod grid;
+mod loads;
 mod mechanism;
 mod processes;
 mod programs;
@@ -29,6 +30,7 @@ impl Reproduction<'_> {
             View::Memlat => self.memlat(item, regions, section)?,
             View::Processes => self.processes(item, regions, section)?,
             View::Programs => self.programs(item, regions, section)?,
+            View::Loads => self.loads(item, regions, section)?,
             View::Overhead => self.mechanism(item, regions, section)?,
         }
         section
