@@ -104,8 +104,12 @@ fn ran(folder: &Path, domicile: &Path, command: &str) -> Result<String, String> 
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let ended = fs::read_to_string(&status).unwrap_or_default();
     let _ = fs::remove_file(&status);
-    // 1 and 2: the work failed, the command line was wrong, or a shell did not find the program (127).
-    match printed.trim().is_empty() || ["", "1", "2", "127"].contains(&ended.trim()) {
+    // The work failed (1, which is a difference to `diff`), the command line was wrong (2), or the program is not there (127).
+    let refused = match ended.trim() {
+        "1" => !command.starts_with("diff "),
+        status => ["", "2", "127"].contains(&status),
+    };
+    match printed.trim().is_empty() || refused {
         true => Err(format!("`{command}` printed:\n{printed}")),
         false => Ok(printed),
     }

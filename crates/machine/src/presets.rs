@@ -47,6 +47,8 @@ presets! {
     "sapphire-rapids-snc4": "sapphire-rapids with sub-NUMA clustering: 8 nodes of 12 cores (2023)",
     "granite-rapids": "1 socket of Xeon 6972P with sub-NUMA clustering: 3 nodes of 32 cores, 160 MB L3 each (2024)",
     "cascade-lake-4s": "4 sockets of Xeon Platinum 8280, 112 cores, 38.5 MB sliced L3 for each 28 (2019)",
+    "ryzen-9950x": "desktop with Ryzen 9 9950X, 16 cores, 32 MB L3 for each eight (2024)",
+    "core-ultra-285k": "desktop with Core Ultra 9 285K, its 8 P-cores, 36 MB L3 (2024)",
     "graviton4": "2 sockets of AWS Graviton4, 64 of 96 cores each, 36 MB L3 for each socket (2024)",
 }
 

@@ -37,6 +37,8 @@ fn every_preset_loads_under_its_own_name() {
         "sapphire-rapids-snc4",
         "granite-rapids",
         "cascade-lake-4s",
+        "ryzen-9950x",
+        "core-ultra-285k",
         "graviton4",
     ];
     assert_eq!(names, designed);
