@@ -263,7 +263,11 @@ impl FromStr for ProgramChange {
                 object.insert("with".to_string(), with.into());
             }
         }
-        serde_json::from_value(Value::Object(object)).map_err(|error| NotAChange(error.to_string()))
+        serde_json::from_value(Value::Object(object)).map_err(|error| {
+            NotAChange(format!(
+                "{error}; `domicile simulate --help` says what each change takes"
+            ))
+        })
     }
 }
 
