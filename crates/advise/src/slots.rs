@@ -1,7 +1,7 @@
 //! The gain of a partition of the outermost cache.
 //!
-//! From the curves that the baseline's run left, [`policy::slots::propose()`] makes plans; each is simulated, and the one
-//! that gains most is reported. What is reported was simulated, not read off a curve.
+//! From the curves that the baseline's run left, [`policy::slots::propose()`] makes plans; those that may gain something are
+//! simulated, and the one that gains most is reported. What is reported was simulated, not read off a curve.
 
 use std::sync::Arc;
 

@@ -13,6 +13,9 @@ mod processes;
 mod programs;
 mod recordings;
 
+use sim::{Item as Reference, PolicySpec};
+use trace::{Op, Ref};
+
 use crate::error::ReproduceError;
 use crate::line::{Line, Ours};
 use crate::paper::Item;
@@ -56,4 +59,26 @@ impl Reproduction<'_> {
             });
         }
     }
+}
+
+/// Policy `policy` with parameters of `regions`.
+fn spec(policy: &str, set: &[String]) -> Result<PolicySpec, ReproduceError> {
+    let name = policy
+        .parse()
+        .map_err(|error| ReproduceError::Host(format!("policy {policy}: {error}")))?;
+    Ok(PolicySpec {
+        sets: set.iter().map(|set| format!("regions.{set}")).collect(),
+        ..PolicySpec::new(name)
+    })
+}
+
+/// A read of a made-up process, so many instructions after the one before.
+fn read(addr: u64, insns: u8) -> Reference {
+    Reference::Ref(Ref {
+        addr,
+        site: 0,
+        insns,
+        op: Op::Read,
+        size: 8,
+    })
 }

@@ -10,6 +10,7 @@ mod addresses;
 mod beside;
 mod evidence;
 mod locks;
+mod measured;
 mod offsets;
 mod sample;
 mod strides;
@@ -30,7 +31,8 @@ use strides::{Frequent, Strides};
 use usage::{Lines, Pages, Said, Touch, Used};
 
 pub use addresses::{Addresses, Sources};
-pub use evidence::{ElementField, Evidence, Place, Sampled, Step, StructureEvidence, Sum};
+pub use evidence::{ElementField, Evidence, Place, Sampled, Step, StructureEvidence};
+pub use measured::Sum;
 
 /// Accesses in a row that are all seen, of which steps are known: a power of two.
 const BURST: u64 = 1 << 12;

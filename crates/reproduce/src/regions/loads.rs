@@ -3,10 +3,10 @@
 use machine::Machine;
 use policy::Random;
 use serde::{Deserialize, Serialize};
-use sim::{Config, Item as Reference, PolicySpec, Streams};
-use trace::{Op, Ref};
+use sim::{Config, Item as Reference, Streams};
 
 use super::recordings::Several;
+use super::{read, spec};
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::region_items::Regions;
@@ -26,7 +26,7 @@ struct Moment {
 }
 
 impl Reproduction<'_> {
-    /// Loads of the first two caches after the first phase and the last, by the machines' names.
+    /// Loads of the two fullest caches before the program is unified and after, by the machines' names.
     pub(super) fn loads(
         &mut self,
         item: &Item,
@@ -34,6 +34,7 @@ impl Reproduction<'_> {
         section: &mut Section,
     ) -> Result<(), ReproduceError> {
         let mut rows: Vec<(String, Vec<Vec<Moment>>)> = Vec::new();
+        let mut timelines = Vec::new();
         for variant in &regions.machines {
             let machine = machine::load(&variant.preset)?;
             let (kb, stay) = variant.sizes_kb.first().zip(variant.stays.first()).ok_or_else(|| {
@@ -50,6 +51,14 @@ impl Reproduction<'_> {
                 let key = format!("loads {READS} {kb} {stay} {set:?} {recording}\n{}", machine.to_toml());
                 found.push(self.kept(&key, || moments(&machine, *kb << 10, *stay, &set, recording))?);
             }
+            if let Some(first) = found.first() {
+                timelines.push(format!(
+                    "{}, the first recording, with {}: {}",
+                    variant.name,
+                    set.join(" "),
+                    over_time(first)
+                ));
+            }
             rows.push((variant.name.clone(), found));
         }
         let several = |row: &str, column: &str| {
@@ -64,15 +73,9 @@ impl Reproduction<'_> {
             let held = claim.conclusion(&several(&claim.row, &claim.column));
             section.notes.push(held);
         }
-        for (name, found) in &rows {
-            section
-                .notes
-                .push(format!("{name}, the first recording: {}", over_time(&found[0])));
-        }
+        section.notes.extend(timelines);
         section.notes.push(format!(
-            "memlat with two regions, read at random, {READS} reads in all; loads as the policy's balancer sees them when a phase ends; policy \
-             `regions` with {}; {}",
-            regions.set.join(" "),
+            "memlat with two regions, read at random, {READS} reads in all; loads as the policy's balancer sees them when a phase ends; {}",
             self.recordings_in_words()
         ));
         Ok(())
@@ -144,17 +147,9 @@ fn moments(
     set: &[String],
     recording: u64,
 ) -> Result<Vec<Moment>, ReproduceError> {
-    let name = "regions";
-    let spec = PolicySpec {
-        sets: set.iter().map(|set| format!("{name}.{set}")).collect(),
-        ..PolicySpec::new(
-            name.parse()
-                .map_err(|error| ReproduceError::Host(format!("policy {name}: {error}")))?,
-        )
-    };
     let config = Config {
         classes: false,
-        ..Config::new(machine.clone(), vec![spec])
+        ..Config::new(machine.clone(), vec![spec("regions", set)?])
     };
     let failed = |source| ReproduceError::Simulate {
         line: "memlat".to_string(),
@@ -184,20 +179,11 @@ fn reads(bytes: u64, stay: u32, recording: u64) -> Vec<Reference> {
     let lines = bytes / LINE;
     let start = (1 << 32) + recording * 7 * 4096;
     let filled = (0..2 * lines).map(|line| start + line * LINE);
-    let read = (0..READS).map(|at| {
+    let at_random = (0..READS).map(|at| {
         let region = (at + recording * 1000) >> stay & 1;
-        start + region * bytes + random.below(lines as u32) as u64 * LINE
+        start + region * bytes + u64::from(random.below(lines as u32)) * LINE
     });
-    let reference = |addr| {
-        Reference::Ref(Ref {
-            addr,
-            site: 0,
-            insns: 3,
-            op: Op::Read,
-            size: 8,
-        })
-    };
-    filled.chain(read.collect::<Vec<_>>()).map(reference).collect()
+    filled.chain(at_random).map(|addr| read(addr, 3)).collect()
 }
 
 #[cfg(test)]
@@ -205,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_are_those_of_the_first_phase_and_the_last() {
+    fn loads_are_those_of_the_first_phase_and_of_those_after_unification() {
         let moment = |at_ms, loads: [f64; 2], moves| Moment {
             at_ms,
             loads_mb: loads.to_vec(),

@@ -1,11 +1,10 @@
 //! Section 5.1: what the mechanism takes.
 
-use policy::Name;
 use sim::calibrate::{Memlat, Walk};
-use sim::{Config, Item as Reference, PolicySpec, Streams};
-use trace::{Op, Ref};
+use sim::{Config, Item as Reference, Streams};
 
 use super::recordings::Several;
+use super::{read, spec};
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::region_items::Regions;
@@ -127,21 +126,16 @@ const ENTRY_NS: f64 = 20.0;
 
 /// What ten looks and a phase take: the mean of each, in a run that is made to spread the regions.
 fn looks_and_phase_ns(machine: &Machine, bytes: u64, recording: u64) -> Result<f64, ReproduceError> {
-    let set = |set: String| format!("regions.{set}");
-    let sets = [
+    let set = [
         format!("period={PERIOD_US}"),
         format!("scan={}", PERIOD_US / 10),
         "share=10".to_string(),
         "eager=0".to_string(),
         "one-cache=1".to_string(),
     ];
-    let spec = PolicySpec {
-        sets: sets.into_iter().map(set).collect(),
-        ..PolicySpec::new(policy_name()?)
-    };
     let config = Config {
         classes: false,
-        ..Config::new(machine.clone(), vec![spec])
+        ..Config::new(machine.clone(), vec![spec("regions", &set)?])
     };
     // More than two periods at 10 ns a read, the fastest.
     let streams = Streams::new(vec![reads(bytes, 1 << 14, PERIOD_US * 1000 / 4, recording)]);
@@ -165,12 +159,6 @@ fn looks_and_phase_ns(machine: &Machine, bytes: u64, recording: u64) -> Result<f
     Ok(10.0 * look_ns + phase_ns)
 }
 
-fn policy_name() -> Result<Name, ReproduceError> {
-    "regions"
-        .parse()
-        .map_err(|error| ReproduceError::Host(format!("policy regions: {error}")))
-}
-
 /// Two regions of so many bytes, read at random, `stay` reads in each in turn.
 fn reads(bytes: u64, stay: u64, count: u64, recording: u64) -> Vec<Reference> {
     let mut state = 88172645463325252 ^ recording.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -184,16 +172,5 @@ fn reads(bytes: u64, stay: u64, count: u64, recording: u64) -> Vec<Reference> {
         let region = at / stay % 2;
         ((region + 1) << 32) + below(bytes / 64) * 64
     };
-    (0..count)
-        .map(line)
-        .map(|addr| {
-            Reference::Ref(Ref {
-                addr,
-                site: 0,
-                insns: 3,
-                op: Op::Read,
-                size: 8,
-            })
-        })
-        .collect()
+    (0..count).map(line).map(|addr| read(addr, 3)).collect()
 }

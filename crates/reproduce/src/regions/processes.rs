@@ -1,9 +1,10 @@
 //! Sections 5.2 and 5.5: processes that share the caches of a machine, as the scheduler puts them and as policy `regions` does.
 
-use sim::{Config, Detail, Item as Reference, PolicySpec, Streams, Window};
-use trace::{Event, Op, Ref};
+use sim::{Config, Detail, Item as Reference, Streams, Window};
+use trace::Event;
 
 use super::recordings::Several;
+use super::{read, spec};
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::region_items::{Process, Regions};
@@ -106,11 +107,10 @@ fn ways(
             &[],
         )?);
     }
-    let sets: Vec<String> = set.iter().map(|set| format!("regions.{set}")).collect();
     Ok(vec![
         alone,
         simulated(machine, processes, all.clone(), "first-touch", &[])?,
-        simulated(machine, processes, all, "regions", &sets)?,
+        simulated(machine, processes, all, "regions", set)?,
     ])
 }
 
@@ -120,13 +120,8 @@ fn simulated(
     processes: &[&Process],
     threads: Vec<Vec<Reference>>,
     policy: &str,
-    sets: &[String],
+    set: &[String],
 ) -> Result<Vec<f64>, ReproduceError> {
-    let host = |error: &dyn std::fmt::Display| ReproduceError::Host(format!("policy {policy}: {error}"));
-    let spec = PolicySpec {
-        sets: sets.to_vec(),
-        ..PolicySpec::new(policy.parse().map_err(|error| host(&error))?)
-    };
     let mut streams = Streams::new(threads);
     streams.spaces = (0..processes.len() as u32).collect();
     let config = Config {
@@ -139,7 +134,7 @@ fn simulated(
             from_phase: Some(COUNTED.to_string()),
             to_phase: None,
         }),
-        ..Config::new(machine.clone(), vec![spec])
+        ..Config::new(machine.clone(), vec![spec(policy, set)?])
     };
     let failed = |source| ReproduceError::Simulate {
         line: "processes".to_string(),
@@ -147,7 +142,7 @@ fn simulated(
     };
     let runs = sim::simulate_refs(&streams, &config).map_err(failed)?;
     let threads = runs.into_iter().next().and_then(|run| run.outcome.threads);
-    let threads = threads.ok_or_else(|| host(&"threads were not counted"))?;
+    let threads = threads.ok_or_else(|| ReproduceError::Host(format!("policy {policy}: threads were not counted")))?;
     let ns = (0..).zip(processes).map(|(number, process)| {
         let thread = threads.iter().find(|thread| thread.thread == number);
         let waits = thread.map_or(0.0, |thread| thread.stall_ns as f64 / thread.references.max(1) as f64);
@@ -175,13 +170,8 @@ fn reads(process: &Process, number: u64, recording: u64) -> Vec<Reference> {
         }
         // What lies there first is read in order, as a program fills its data.
         let line = if at < lines { at } else { below(lines) };
-        items.push(Reference::Ref(Ref {
-            addr: (1 << 32) + recording * 7 * 4096 + line * 64,
-            site: 0,
-            insns: process.instructions,
-            op: Op::Read,
-            size: 8,
-        }));
+        let addr = (1 << 32) + recording * 7 * 4096 + line * 64;
+        items.push(read(addr, process.instructions));
     }
     items
 }

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use results::Outcome;
 use serde::{Deserialize, Serialize};
-use sim::{Config, PolicySpec};
+use sim::Config;
 
 use super::recordings::Several;
+use super::spec;
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::programs::Program;
@@ -191,16 +192,6 @@ impl Ran {
             }),
         }
     }
-}
-
-fn spec(policy: &str, set: &[String]) -> Result<PolicySpec, ReproduceError> {
-    let name = policy
-        .parse()
-        .map_err(|error| ReproduceError::Host(format!("policy {policy}: {error}")))?;
-    Ok(PolicySpec {
-        sets: set.iter().map(|set| format!("regions.{set}")).collect(),
-        ..PolicySpec::new(name)
-    })
 }
 
 /// The program as this recording has it: a link of its name leads to it.

@@ -380,12 +380,11 @@ fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u6
         }
         ProgramChange::Interleave {
             element_bytes,
-            part_bytes,
+            part_bytes: Some(part_bytes),
             ..
         } => {
-            // Rows of one array each, stored column by column; several structures are joined, which is no change of one alone.
-            let part_bytes = part_bytes.unwrap_or(*element_bytes);
-            whole("arrays", part_bytes)?;
+            // Rows of one array each, stored column by column.
+            whole("arrays", *part_bytes)?;
             layout.shapes.push(Shape::Transpose {
                 element: *element_bytes,
                 columns: part_bytes / element_bytes,
@@ -407,8 +406,9 @@ fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u6
         }
         ProgramChange::Shift { bytes, .. } => layout.shift += bytes,
         ProgramChange::HugePages { .. } => layout.huge_pages = true,
-        // Another order of the same references, or of the times at which loads begin.
-        ProgramChange::Tile { .. }
+        // Several structures, joined by `Plan::join`; another order of the same references, or of the times at which loads begin.
+        ProgramChange::Interleave { .. }
+        | ProgramChange::Tile { .. }
         | ProgramChange::Interchange { .. }
         | ProgramChange::Chains { .. }
         | ProgramChange::Prefetch { .. } => {}

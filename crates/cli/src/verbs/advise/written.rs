@@ -34,9 +34,12 @@ impl Advise {
         }
         if let Some(name) = asked.filter(|_| advice.slots.as_ref().is_none_or(|slots| slots.written.is_none())) {
             let why = match &advice.slots {
-                Some(slots) if ::advise::slots_gain(slots) => "it could not be written",
-                Some(slots) if !slots.data.is_empty() => "the proposed partition would save less than 1% of the time",
-                _ => "no cache slots are proposed",
+                Some(slots) if ::advise::slots_gain(slots) => "it could not be written".to_string(),
+                Some(slots) if slots.why_not.is_empty() => {
+                    "the proposed partition would save less than 1% of the time".to_string()
+                }
+                Some(slots) => format!("no cache slots are proposed: {}", slots.why_not),
+                None => "no cache slots are proposed".to_string(),
             };
             advice.notes.push(format!("{name} was not written: {why}"));
         }
