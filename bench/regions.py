@@ -12,11 +12,16 @@ SET = ["period=20000", "share=100", "scan=2000"]
 
 
 def touches(release, rounds):
-    """Rows and figures: millions of touches a second of processor time."""
+    """Rows and figures: millions of touches a second of processor time, and pages that are opened and closed at each."""
     runs = [json.loads(run([release / "examples" / "regions_speed", "0.3"])["output"]) for _ in range(rounds)]
-    figures = {mix: spread([one[mix] for one in runs]) for mix in runs[0]}
-    rows = [[f"{mix}: million touches/s", with_spread(figure, 1e6, 2), TOUCHES] for mix, figure in figures.items()]
-    return rows, {mix: {"touches_per_second": figure} for mix, figure in figures.items()}
+    rows, results = [], {}
+    for mix in runs[0]:
+        figure = spread([one[mix][0] for one in runs])
+        pages = runs[0][mix][1]
+        rows.append([f"{mix}: million touches/s", with_spread(figure, 1e6, 2), TOUCHES])
+        rows.append([f"{mix}: pages opened and closed a touch", f"{pages:.1f}", ""])
+        results[mix] = {"touches_per_second": figure, "pages_per_touch": pages}
+    return rows, results
 
 
 def runs(domicile, traces, machine, rounds, progress):

@@ -1,7 +1,7 @@
 //! How many touches of closed pages a second policy `regions` answers on one core.
 //!
-//! `regions_speed [SECONDS]` prints one JSON object: touches a second of processor time, by what they are. Two regions take turns, on two
-//! caches of a cpu each. A touch is one that the policy hears of: its page was closed to the cpu.
+//! `regions_speed [SECONDS [NAME]]` prints one JSON object: by what the touches are, how many there are a second of processor time, and how
+//! many pages are opened and closed at each; of those alone whose name has NAME in it. Two regions take turns, on two caches of a cpu each. A touch is one that the policy hears of: its page was closed to the cpu.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,8 @@ use policy::{Accessed, Action, Domains, Nature, Observation, Page, Policy, Tick,
 
 /// Each page of a region is touched so often before the other region has its turn.
 const ROUNDS: u64 = 8;
+/// Touches of closed pages that are recorded.
+const TOUCHES: usize = 200_000;
 
 struct Mix {
     name: &'static str,
@@ -31,12 +33,68 @@ fn main() {
         ("in phases, regions of 768 pages", 768, 1000),
     ];
     let mixes = mixes.map(|(name, pages, share)| Mix { name, pages, share });
+    let only = std::env::args().nth(2).unwrap_or_default();
     let results: Vec<String> = mixes
         .iter()
-        .map(|mix| format!("\"{}\": {:.0}", mix.name, rate(mix, Duration::from_secs_f64(seconds))))
+        .filter(|mix| mix.name.contains(&only))
+        .map(|mix| {
+            let (touches, pages) = rate(mix, Duration::from_secs_f64(seconds));
+            format!("\"{}\": [{touches:.0}, {pages:.1}]", mix.name)
+        })
         .collect();
     println!("{{{}}}", results.join(", "));
 }
+
+/// What the policy hears of, and when.
+enum Heard {
+    Observation(Observation),
+    Looked(Vec<Accessed>),
+}
+
+fn new_policy(mix: &Mix) -> Box<dyn Policy> {
+    let sets = [
+        format!("period={}", mix.pages * 100),
+        format!("share={}", mix.share.max(100)),
+        format!("scan={}", mix.pages * 25),
+        format!("idle={}", mix.pages * 2),
+        "stay-least=1".to_string(),
+        "stay-most=1000000".to_string(),
+        "one-cache=1".to_string(),
+        "all-caches=1000000".to_string(),
+        "cost=0".to_string(),
+        "fault=0".to_string(),
+        "rate=1000000000".to_string(),
+    ];
+    let sets = sets.map(|set| format!("regions.{set}"));
+    policy::build(&"regions".parse().expect("a name"), &sets).expect("valid sets")
+}
+
+fn new_world(mix: &Mix) -> World {
+    let domains = Domains {
+        name: "L2".to_string(),
+        bytes: mix.pages * 4096 * 2,
+        of_cpu: vec![0, 1],
+    };
+    World {
+        page_bytes: 4096,
+        colors: 1,
+        cpus: 2,
+        nodes: 1,
+        cpu_nodes: 1,
+        free_frames: vec![u64::MAX],
+        now_ns: 0,
+        caches: None,
+        domains: Some(Arc::new(domains)),
+        runnable: vec![0, 0],
+    }
+}
+
+const FIRST: Touch = Touch {
+    page: Page { space: 0, number: 0 },
+    thread: 0,
+    cpu: 0,
+    write: false,
+};
 
 /// A thread, the cpu that it is on, and which pages are closed to which cpus.
 struct Scene {
@@ -45,61 +103,28 @@ struct Scene {
     closed: Vec<u128>,
     cpu: u32,
     actions: Vec<Action>,
-    touches: u64,
+    heard: Vec<(u64, Heard)>,
+    touches: usize,
 }
 
 impl Scene {
     fn new(mix: &Mix) -> Scene {
-        let sets = [
-            format!("period={}", mix.pages * 100),
-            format!("share={}", mix.share.max(100)),
-            format!("scan={}", mix.pages * 25),
-            format!("idle={}", mix.pages * 2),
-            "stay-least=1".to_string(),
-            "stay-most=1000000".to_string(),
-            "one-cache=1".to_string(),
-            "all-caches=1000000".to_string(),
-            "cost=0".to_string(),
-            "fault=0".to_string(),
-            "rate=1000000000".to_string(),
-        ];
-        let sets = sets.map(|set| format!("regions.{set}"));
-        let domains = Domains {
-            name: "L2".to_string(),
-            bytes: mix.pages * 4096 * 2,
-            of_cpu: vec![0, 1],
-        };
         let mut scene = Scene {
-            policy: policy::build(&"regions".parse().expect("a name"), &sets).expect("valid sets"),
-            world: World {
-                page_bytes: 4096,
-                colors: 1,
-                cpus: 2,
-                nodes: 1,
-                cpu_nodes: 1,
-                free_frames: vec![u64::MAX],
-                now_ns: 0,
-                caches: None,
-                domains: Some(Arc::new(domains)),
-                runnable: vec![0, 0],
-            },
+            policy: new_policy(mix),
+            world: new_world(mix),
             closed: vec![0; mix.pages as usize * 2],
             cpu: 0,
             actions: Vec::new(),
+            heard: Vec::new(),
             touches: 0,
         };
-        let touch = Touch {
-            page: Page { space: 0, number: 0 },
-            thread: 0,
-            cpu: 0,
-            write: false,
-        };
-        scene.policy.place(&touch, &scene.world);
+        scene.policy.place(&FIRST, &scene.world);
         scene
     }
 
-    fn observe(&mut self, observation: &Observation) {
-        self.policy.observe(observation, &self.world, &mut self.actions);
+    fn observe(&mut self, observation: Observation) {
+        self.policy.observe(&observation, &self.world, &mut self.actions);
+        self.heard.push((self.world.now_ns, Heard::Observation(observation)));
         self.carry_out();
     }
 
@@ -119,7 +144,7 @@ impl Scene {
             return;
         }
         self.touches += 1;
-        self.observe(&Observation::Touched(Touched {
+        self.observe(Observation::Touched(Touched {
             page: Page { space: 0, number },
             index: number as u32,
             thread: 0,
@@ -137,6 +162,7 @@ impl Scene {
         };
         let accessed: Vec<Accessed> = (0..self.closed.len() as u64).map(accessed).collect();
         self.policy.observe_accessed(&accessed, &self.world, &mut self.actions);
+        self.heard.push((self.world.now_ns, Heard::Looked(accessed)));
         self.carry_out();
     }
 
@@ -149,7 +175,7 @@ impl Scene {
             }
             if now % (mix.pages * 10) == 0 {
                 let cpu = self.cpu;
-                self.observe(&Observation::Tick(Tick { cpu }));
+                self.observe(Observation::Tick(Tick { cpu }));
             }
             let region = now / (mix.pages * ROUNDS) % 2;
             self.touch(region * mix.pages + now * 7 % mix.pages);
@@ -157,49 +183,59 @@ impl Scene {
     }
 }
 
-fn rate(mix: &Mix, time: Duration) -> f64 {
+/// Touches a second, over about so much processor time, and pages that are opened and closed at each.
+fn rate(mix: &Mix, time: Duration) -> (f64, f64) {
     let mut scene = Scene::new(mix);
     // Until regions are found.
     let warm = 1000 * mix.pages;
     scene.run(mix, 0..warm);
-    let following = mix.share < 1000;
     let report = scene.policy.regions().expect("regions are reported");
     assert!(
         report.merges > 0 && report.phases > 0,
         "{}: nothing was found",
         mix.name
     );
-    let open = open_ns(mix);
-    scene.touches = 0;
-    let (mut now, began) = (warm, processor_time());
-    loop {
-        let used = processor_time() - began;
-        if used >= time {
-            // What touched open pages is the harness's, not the policy's.
-            let others = (now - warm).saturating_sub(scene.touches) as f64 * open;
-            return scene.touches as f64 / (used.as_secs_f64() - others / 1e9).max(1e-9);
-        }
-        match following {
+    let (found, before) = (scene.heard.len(), scene.touches);
+    let mut now = warm;
+    while scene.touches - before < TOUCHES {
+        match mix.share {
             // No tick, and so no phase: the thread follows from touch to touch.
-            true => (0..4096).for_each(|at| scene.touch((now + at) % 2 * mix.pages + (now + at) * 7 % mix.pages)),
-            false => scene.run(mix, now..now + 4096),
+            0..1000 => (0..4096).for_each(|at| scene.touch((now + at) % 2 * mix.pages + (now + at) * 7 % mix.pages)),
+            _ => scene.run(mix, now..now + 4096),
         }
         now += 4096;
         scene.world.now_ns = now * 1000;
     }
+    let touches = scene.touches - before;
+    let (mut played, mut pages, mut used) = (0, 0, Duration::ZERO);
+    while used < time {
+        let (changed, took) = replayed(mix, &scene.heard, found);
+        (played, pages, used) = (played + touches, pages + changed, used + took);
+    }
+    (played as f64 / used.as_secs_f64(), pages as f64 / played as f64)
 }
 
-/// Nanoseconds that a touch of an open page takes the harness.
-fn open_ns(mix: &Mix) -> f64 {
-    const TOUCHES: u64 = 10_000_000;
-    let mut scene = Scene::new(mix);
+/// How many pages a new policy opens and closes for what was heard after regions were found, and the processor time that it takes.
+fn replayed(mix: &Mix, heard: &[(u64, Heard)], found: usize) -> (usize, Duration) {
+    let (mut policy, mut world, mut actions) = (new_policy(mix), new_world(mix), Vec::new());
+    policy.place(&FIRST, &world);
+    let mut play = |heard: &[(u64, Heard)]| {
+        let mut changed = 0;
+        for (now_ns, heard) in heard {
+            world.now_ns = *now_ns;
+            match heard {
+                Heard::Observation(observation) => policy.observe(observation, &world, &mut actions),
+                Heard::Looked(accessed) => policy.observe_accessed(accessed, &world, &mut actions),
+            }
+            changed += actions.len();
+            actions.clear();
+        }
+        changed
+    };
+    play(&heard[..found]);
     let began = processor_time();
-    for now in 1..=TOUCHES {
-        scene.world.now_ns = now * 1000;
-        let region = now / (mix.pages * ROUNDS) % 2;
-        scene.touch(region * mix.pages + now * 7 % mix.pages);
-    }
-    (processor_time() - began).as_nanos() as f64 / TOUCHES as f64
+    let changed = play(&heard[found..]);
+    (changed, processor_time() - began)
 }
 
 /// What this thread has run, whatever else the machine does.

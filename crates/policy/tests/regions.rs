@@ -268,7 +268,7 @@ fn a_page_that_comes_alone_again_is_used_from_everywhere() {
         finding.touches(&[(5, 3000), (6, 3001), (0, 3200), (5, 3201), (6, 3202)]);
         // Nobody was touched any more when the phase ends.
         let ended = finding.phase.end(3500, 100, &mut finding.partition, &mut finding.alone);
-        assert_eq!(ended.everywhere == [0], everywhere, "{phases} phases later");
+        assert_eq!(ended.everywhere.as_slice() == [0], everywhere, "{phases} phases later");
         assert!(!finding.phase.is_guest(0));
     }
 }

@@ -66,8 +66,8 @@ pub struct Cpu {
     pub passed: u64,
     /// Its clock when what is counted began.
     pub begin: Units,
-    /// Pieces that the first cache could not serve.
-    pub walks: u64,
+    /// Pieces that no cache on their route could serve.
+    pub far: u64,
     pub spent: Spent,
     pub counts: CpuCounts,
     pub node: u32,
@@ -348,7 +348,7 @@ impl Cpu {
             clock: 0,
             passed: 0,
             begin: 0,
-            walks: 0,
+            far: 0,
             spent: Spent::default(),
             counts: CpuCounts::default(),
             node: layout.node(cpu),

@@ -94,6 +94,7 @@ impl Engine {
             supply = self.agree(a, found.as_ref());
         }
         if hit == levels {
+            self.cpus[a.who.cpu as usize].far += 1;
             self.serve_from_beyond(a, first + levels, levels > 0, supply, start.passed, class);
         } else if !start.passed {
             let step = self.steps.get(first + hit);

@@ -258,10 +258,7 @@ impl Engine {
                 self.cpus[a.who.cpu as usize].spent.cache += stall;
             }
             First::None => self.walk::<COHERENT, CLASSES>(a, Start::at(0)),
-            First::Missed(prior) => {
-                self.cpus[a.who.cpu as usize].walks += 1;
-                self.walk::<COHERENT, CLASSES>(a, Start::missed(prior));
-            }
+            First::Missed(prior) => self.walk::<COHERENT, CLASSES>(a, Start::missed(prior)),
             First::Care(at) => {
                 let (first, _) = self.steps.route(a.who.cpu, a.fetch);
                 let step = self.steps.get(first);

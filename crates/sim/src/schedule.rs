@@ -47,9 +47,10 @@ struct Thread {
     next_event: usize,
     /// The batch was given up in its midst, and is to be got again.
     given_up: bool,
-    /// Up to where references were looked at ahead, and the cpu's walks at that time.
+    /// From where to where references were looked at ahead, if there was reason to, and what had come to the cpu from memory by then.
+    looked: usize,
     warmed: usize,
-    walks: u64,
+    far: u64,
 }
 
 /// The next thing that a thread does.
@@ -86,8 +87,9 @@ pub struct Schedule<'a> {
     progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// References that are looked at ahead.
+/// References that are looked at ahead; so many pass until it is asked again whether that helps.
 const WARM: usize = 32;
+const UNWARMED: usize = 512;
 /// References between two calls of `progress`.
 const REPORT: u64 = 1 << 20;
 
@@ -123,7 +125,8 @@ impl<'a> Schedule<'a> {
             next_event: 0,
             given_up: false,
             warmed: 0,
-            walks: 0,
+            looked: 0,
+            far: 0,
         };
         let mut used = vec![moving.is_some(); cpus as usize];
         for number in 0..threads.len() as u32 {
@@ -310,19 +313,27 @@ impl<'a> Schedule<'a> {
             space: thread.space,
         };
         if thread.next_ref >= thread.warmed {
-            // Only where much was missed lately.
-            let walks = self.engine.cpus[cpu].walks;
-            let end = thread.batch.refs.len().min(thread.next_ref + WARM);
-            if walks.abs_diff(thread.walks) >= WARM as u64 / 8 {
-                let refs = &thread.batch.refs[thread.next_ref..end];
+            // Only where much came from memory lately: tables of what is in caches are small. So are all where neither classes nor sharing
+            // are kept.
+            let far = self.engine.cpus[cpu].far;
+            let warms =
+                (COHERENT || CLASSES) && far.abs_diff(thread.far) * 8 >= thread.next_ref.abs_diff(thread.looked) as u64;
+            thread.looked = thread.next_ref;
+            thread.far = far;
+            thread.warmed = thread
+                .batch
+                .refs
+                .len()
+                .min(thread.next_ref + if warms { WARM } else { UNWARMED });
+            if warms {
+                let refs = &thread.batch.refs[thread.next_ref..thread.warmed];
                 let changes = self.changes.as_deref();
                 let now = |r: &Ref| changes.map_or(r.addr, |changes| changes.guess(who.space, r.addr));
                 self.engine.warm(who, refs.iter().map(|r| (now(r), r.op)));
             }
-            thread.warmed = end;
-            thread.walks = walks;
         }
-        let refs = &thread.batch.refs[thread.next_ref..thread.stop];
+        // As far as was looked ahead, and then on from there.
+        let refs = &thread.batch.refs[thread.next_ref..thread.stop.min(thread.warmed)];
         let before = self.engine.cpus[cpu].counts.references;
         let done = match &mut self.changes {
             None => carry_out::run::<COHERENT, CLASSES>(self.engine, who, refs, bound)?,
@@ -359,7 +370,8 @@ impl<'a> Schedule<'a> {
                 thread.stop = stop;
                 return Ok(Next::Refs);
             }
-            (thread.next_ref, thread.stop, thread.next_event, thread.warmed) = (0, 0, 0, 0);
+            (thread.next_ref, thread.stop, thread.next_event) = (0, 0, 0);
+            (thread.looked, thread.warmed) = (0, 0);
             let more = self.input.next(number, &mut thread.batch)?;
             if !more {
                 thread.batch = Batch::default();

@@ -3,14 +3,20 @@
 use crate::page::Page;
 use crate::seam::Action;
 
+/// A page: bit c is cpu c.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Closed {
+    now: u128,
+    /// Outside of phases: what the tables of the caches say.
+    kept: u128,
+}
+
 #[derive(Default)]
 pub struct Closing {
     cpus: u32,
-    /// By the world's number of the page: bit c is cpu c.
-    closed: Vec<u128>,
-    /// The same outside of phases: what the tables of the caches say.
-    tables: Vec<u128>,
-    /// Entries of these that were changed.
+    /// By the world's number of the page.
+    pages: Vec<Closed>,
+    /// Entries of the caches' tables that were changed.
     changed: u64,
 }
 
@@ -24,27 +30,23 @@ impl Closing {
         u128::MAX >> (128 - self.cpus.clamp(1, 128))
     }
 
-    /// Closes a page to these cpus, and opens it to all others.
-    pub fn set(&mut self, page: Page, index: u32, closed: u128, actions: &mut Vec<Action>) {
-        if self.closed.len() <= index as usize {
-            self.closed.resize(index as usize + 1, 0);
+    /// Closes a page to the cpus `now`, and opens it to all others. Outside of phases it is closed to `kept`.
+    #[inline]
+    pub fn set(&mut self, page: Page, index: u32, now: u128, kept: u128, actions: &mut Vec<Action>) {
+        let closed = Closed { now, kept };
+        let at = self.at(index);
+        if *at == closed {
+            return;
         }
-        let before = std::mem::replace(&mut self.closed[index as usize], closed);
-        let (open, close) = (before & !closed, closed & !before);
+        let before = std::mem::replace(at, closed);
+        self.changed += u64::from(before.kept != kept);
+        let (open, close) = (before.now & !now, now & !before.now);
         if open != 0 {
             actions.push(Action::Open { page, cpus: open });
         }
         if close != 0 {
             actions.push(Action::Close { page, cpus: close });
         }
-    }
-
-    /// Outside of phases a page is closed to these cpus.
-    pub fn keep(&mut self, index: u32, closed: u128) {
-        if self.tables.len() <= index as usize {
-            self.tables.resize(index as usize + 1, 0);
-        }
-        self.changed += u64::from(std::mem::replace(&mut self.tables[index as usize], closed) != closed);
     }
 
     /// How many entries of the caches' tables were changed since this was asked last.
@@ -54,7 +56,14 @@ impl Closing {
 
     /// Opens a page to one cpu more.
     pub fn open_at(&mut self, page: Page, index: u32, cpu: u32, actions: &mut Vec<Action>) {
-        let closed = self.closed.get(index as usize).copied().unwrap_or(0);
-        self.set(page, index, closed & !(1 << cpu), actions);
+        let Closed { now, kept } = *self.at(index);
+        self.set(page, index, now & !(1 << cpu), kept, actions);
+    }
+
+    fn at(&mut self, index: u32) -> &mut Closed {
+        if self.pages.len() <= index as usize {
+            self.pages.resize(index as usize + 1, Closed::default());
+        }
+        &mut self.pages[index as usize]
     }
 }

@@ -1,7 +1,8 @@
 //! Which page is in which region: each is in exactly one at any time (Lee12, section 2.1), and regions are of one of four
 //! kinds (section 3.3, figure 13).
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::page::Page;
 
@@ -27,7 +28,7 @@ pub struct Region {
     pub space: u32,
     pub kind: Kind,
     /// By the world's numbers, in no order.
-    pub pages: Vec<u32>,
+    pub pages: SmallVec<[u32; 4]>,
 }
 
 /// Where a page is.
@@ -48,7 +49,7 @@ pub struct Partition {
     /// Numbers of regions that are no more.
     free: Vec<RegionId>,
     /// The global region of each address space.
-    global: HashMap<u32, RegionId>,
+    global: FxHashMap<u32, RegionId>,
 }
 
 impl Partition {
@@ -167,7 +168,7 @@ impl Partition {
         let region = Region {
             space,
             kind: Kind::Seed,
-            pages: Vec::new(),
+            pages: SmallVec::new(),
         };
         match self.free.pop() {
             Some(number) => {

@@ -12,7 +12,10 @@
 //! Stays are not measured one by one, since most are longer than a phase. A phase says for how long it watched an address space
 //! and how often that changed its region: over many phases the mean stay is the one divided by the other, however short each is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::partition::{Kind, Partition, RegionId};
 
@@ -25,7 +28,7 @@ pub struct Phase {
     open: Option<RegionId>,
     contest: Option<Contest>,
     /// When each region was left last.
-    left: HashMap<RegionId, u64>,
+    left: FxHashMap<RegionId, u64>,
     /// Regions in the order in which they were left; what was left again since is further up, too.
     stack: Vec<(RegionId, u64)>,
     /// Pages that are open without their region.
@@ -45,7 +48,7 @@ pub const SEVERAL: usize = 4;
 pub struct Alone {
     phases: u64,
     /// By page: how often, and in which phase last.
-    pages: HashMap<u32, (u32, u64)>,
+    pages: FxHashMap<u32, (u32, u64)>,
 }
 
 impl Alone {
@@ -109,10 +112,10 @@ pub struct Watched {
 /// After a touch, whether these are open is to be looked at anew.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Entered {
-    pub regions: Vec<RegionId>,
-    pub pages: Vec<u32>,
+    pub regions: SmallVec<[RegionId; 4]>,
+    pub pages: SmallVec<[u32; 4]>,
     /// These pages were guests, and are used from everywhere from now on.
-    pub everywhere: Vec<u32>,
+    pub everywhere: SmallVec<[u32; 4]>,
     /// So many pages came into larger regions.
     pub joined: u64,
 }
@@ -134,7 +137,7 @@ impl Phase {
             began_ns: now_ns,
             open: None,
             contest: None,
-            left: HashMap::new(),
+            left: FxHashMap::default(),
             stack: Vec::new(),
             guests: Vec::new(),
             entries: Vec::new(),
@@ -365,6 +368,11 @@ impl Phase {
     /// The region all of whose pages are open at this moment.
     pub fn open(&self) -> Option<RegionId> {
         self.open.filter(|_| self.contest.is_none())
+    }
+
+    /// Whether any page is open without its region.
+    pub fn has_guests(&self) -> bool {
+        self.contest.is_some() || !self.guests.is_empty()
     }
 
     /// Whether a page is open without its region.

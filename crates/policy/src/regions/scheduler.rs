@@ -117,13 +117,6 @@ impl Regions {
         self.soon = vec![0; world.cpus as usize];
     }
 
-    pub(super) fn bits_of(&mut self, index: u32) -> &mut Bits {
-        if self.bits.len() <= index as usize {
-            self.bits.resize(index as usize + 1, Bits::default());
-        }
-        &mut self.bits[index as usize]
-    }
-
     /// The working set of a region. A closed region was touched by nobody, so that scans leave it out; it ages all the same.
     pub(super) fn working_set(&self, region: RegionId, page_bytes: u64) -> u64 {
         let region = self.partition.region(region);
@@ -196,32 +189,31 @@ impl Regions {
     /// Opens and closes a page as it should be at this moment.
     pub(super) fn show(&mut self, index: u32, actions: &mut Vec<Action>) {
         if let Some(region) = self.partition.region_of(index) {
-            self.show_pages(region, &[index], actions);
+            self.show_pages(region, Some(index), actions);
         }
     }
 
     pub(super) fn show_region(&mut self, region: RegionId, actions: &mut Vec<Action>) {
-        let pages = self.partition.region(region).pages.clone();
-        self.show_pages(region, &pages, actions);
+        self.show_pages(region, None, actions);
     }
 
-    /// Pages of one region.
-    fn show_pages(&mut self, region: RegionId, pages: &[u32], actions: &mut Vec<Action>) {
+    /// Pages of a region: one of them or all.
+    fn show_pages(&mut self, region: RegionId, only: Option<u32>, actions: &mut Vec<Action>) {
         let known = self.partition.region(region);
-        let (space, global) = (known.space, known.kind == Kind::Global);
-        let outside = self.closed_outside(space, region);
-        for &index in pages {
+        let kept = self.closed_outside(known.space, region);
+        let (open, here) = match &self.phase {
+            Some((cpu, phase)) => (known.kind == Kind::Global || phase.open() == Some(region), 1 << cpu),
+            None => (true, 0),
+        };
+        let now = if open { kept & !here } else { kept | here };
+        let guests = self.phase.as_ref().filter(|(_, phase)| !open && phase.has_guests());
+        for &index in only.as_ref().map_or(&known.pages[..], std::slice::from_ref) {
             let Some(page) = self.partition.page(index) else {
                 continue;
             };
-            let mut closed = outside;
-            self.closing.keep(index, closed);
-            if let Some((cpu, phase)) = &self.phase {
-                let bit = 1 << cpu;
-                let open = global || phase.open() == Some(region) || phase.is_guest(index);
-                closed = if open { closed & !bit } else { closed | bit };
-            }
-            self.closing.set(page, index, closed, actions);
+            let guest = guests.is_some_and(|(_, phase)| phase.is_guest(index));
+            let now = if guest { now & !here } else { now };
+            self.closing.set(page, index, now, kept, actions);
         }
     }
 
@@ -382,7 +374,10 @@ impl Regions {
 
     fn scan(&mut self, accessed: &[Accessed], world: &World, actions: &mut Vec<Action>) {
         self.scans += 1;
-        let spaces: BTreeSet<u32> = accessed.iter().map(|page| page.page.space).collect();
+        let mut spaces = BTreeSet::new();
+        for together in accessed.chunk_by(|a, b| a.page.space == b.page.space) {
+            spaces.insert(together[0].page.space);
+        }
         for space in spaces {
             self.spaces.entry(space).or_default().scans += 1;
         }
@@ -393,7 +388,7 @@ impl Regions {
                 self.partition.make_global(page.index);
             }
             let scan = self.spaces[&page.page.space].scans;
-            self.bits_of(page.index).found(scan);
+            bits_of(&mut self.bits, page.index).found(scan);
             open.push(region);
         }
         // Regions that nobody used are closed, and not scanned (section 4).
@@ -401,9 +396,8 @@ impl Regions {
         open.dedup();
         for region in open {
             let scan = self.spaces[&self.partition.region(region).space].scans;
-            for at in 0..self.partition.region(region).pages.len() {
-                let index = self.partition.region(region).pages[at];
-                self.bits_of(index).scan(scan);
+            for &index in &self.partition.region(region).pages {
+                bits_of(&mut self.bits, index).scan(scan);
             }
             read += self.partition.region(region).pages.len() as u64;
         }
@@ -414,6 +408,14 @@ impl Regions {
         self.last_scan_ns = world.now_ns;
         self.look_at_switches(passed_ns, actions);
     }
+}
+
+/// The access bits of a page, which has none yet where it was not heard of.
+fn bits_of(bits: &mut Vec<Bits>, index: u32) -> &mut Bits {
+    if bits.len() <= index as usize {
+        bits.resize(index as usize + 1, Bits::default());
+    }
+    &mut bits[index as usize]
 }
 
 impl Policy for Regions {
