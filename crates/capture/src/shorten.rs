@@ -12,7 +12,7 @@ use trace::{Batch, Chosen, Event, Options, Ref, Run, ThreadId, ThreadStream, Tra
 use crate::schedule::mixed;
 
 /// Windows that are laid, where there is room for so many.
-const WINDOWS: u64 = 20;
+const WINDOWS: u64 = 40;
 /// Windows of fewer references would be of caches that are still empty.
 const LEAST: u64 = 20_000;
 /// Fewer windows would say nothing of how much they differ.

@@ -162,8 +162,8 @@ pub struct MachineFacts {
     pub caches: Vec<CacheFacts>,
     pub local_ns: f64,
     pub remote_ns: f64,
-    /// What its figures rest on, in a word or two (`probed`, `as Linux describes it`); absent of descriptions that come with
-    /// Domicile.
+    /// What its figures rest on, in a few words (`probed`, `not probed`, `no core: compares placements only`); absent of descriptions
+    /// that come with Domicile and have a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<String>,
 }

@@ -82,11 +82,19 @@ impl Model {
         }
     }
 
-    /// The basis of the figures of the machine asked for, or of `default`: in a sentence or two, and in a word or two; none for a
-    /// machine whose description says so.
+    /// The basis of the figures of the machine asked for, or of `default`: in a sentence or two, and in a few words; none for a
+    /// machine whose description says it, and has a core.
     pub fn basis(&self, default: &str) -> Result<Option<(String, String)>, Failure> {
         if self.machine.as_deref().unwrap_or(default) != HOST {
-            return Ok(None);
+            let machine = self.machine(default)?;
+            let without = format!(
+                "{} is described without a core: each miss waits by itself, so that its times compare placements only",
+                machine.name
+            );
+            return Ok(machine
+                .core
+                .is_none()
+                .then(|| (without, "no core: compares placements only".to_string())));
         }
         let here = ::measured::here().map_err(Failure::work)?;
         let probed = here.notes_of(machine::Trust::Measured).next().is_some();

@@ -102,7 +102,7 @@ pub struct Recording {
 /// Where programs begin, in C's words.
 const MAIN: &str = "main";
 /// Windows of a recording for a budget: enough to be spread over phases of the run.
-const WINDOWS: u32 = 20;
+const WINDOWS: u32 = 40;
 /// Shorter windows would be of caches that are still empty.
 const LEAST_WINDOW: u64 = 100_000;
 /// The warming of caches before a window: not so little that it is nothing, nor so much that it takes longer than the

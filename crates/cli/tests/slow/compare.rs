@@ -25,7 +25,7 @@ fn two_commands_are_recorded_and_compared() {
     let room = Room::new();
     let program = walk(&room);
     let [columns, rows, neither] = ["columns", "rows", ""].map(|how| format!("'{program}' {how}"));
-    let machine = ["--machine", "zen3-milan", "--from", "main"];
+    let machine = ["--machine", "westmere-x5660", "--from", "main"];
     let compared = |before: &str, after: &str, more: &[&str], code| {
         output(&[&["compare", before, after], &machine[..], more].concat(), code)
     };
