@@ -144,13 +144,46 @@ impl Measured {
 /// Measures now, and keeps nothing.
 pub fn measure(effort: Effort) -> Measured {
     let described = Described::of_this_machine();
+    let sizes = sizes(described.innermost, described.largest, effort);
+    let curve = timed(&sizes, Vec::new(), &described, effort);
+    let tlb_curve = chase::pages(described.page_bytes, effort);
+    figures(curve, tlb_curve, described.private)
+}
+
+/// The kept figures with the last level and memory timed again, in about a second, and kept in the place of the others: what neighbors
+/// leave of a shared cache changes within minutes. None where nothing was kept.
+pub fn last_level_again() -> Option<Measured> {
+    let machine = saved::Identity::of(&sys::Root::default());
+    let kept = |effort| saved::kept::<Measured>(NAME, &machine, effort).map(|kept| (kept, effort));
+    let (before, effort) = kept(Effort::Careful).or_else(|| kept(Effort::Quick))?;
+    let described = Described::of_this_machine();
+    let beyond = |bytes: &u64| *bytes > described.private;
+    let sizes: Vec<u64> = sizes(described.innermost, described.largest, Effort::Quick)
+        .into_iter()
+        .filter(beyond)
+        .collect();
+    let inner = before.curve.into_iter().filter(|point| !beyond(&point.bytes));
+    let curve = timed(&sizes, inner.collect(), &described, Effort::Quick);
+    let fresh = figures(curve, before.tlb_curve, described.private);
+    if let Some(folder) = saved::folder() {
+        // As above: what cannot be kept is only measured again.
+        let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
+    }
+    Some(fresh)
+}
+
+/// Points that are known, and those of `sizes`. Where the last level ends is looked at more closely: most figures of a program hang on it.
+fn timed(sizes: &[u64], mut curve: Vec<Point>, described: &Described, effort: Effort) -> Vec<Point> {
     let lines = |sizes: &[u64]| chase::lines(sizes, described.page_bytes, effort);
-    let mut curve = lines(&sizes(described.innermost, described.largest, effort));
-    // Where the last level ends is looked at more closely: most figures of a program hang on it.
+    curve.extend(lines(sizes));
     curve.extend(lines(&knee::close_by(&curve, described.private, described.page_bytes)));
     curve.sort_by_key(|point| point.bytes);
-    let capacity = knee::capacity(&curve, described.private);
-    let tlb_curve = chase::pages(described.page_bytes, effort);
+    curve
+}
+
+/// The figures that two curves come to.
+fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, private: u64) -> Measured {
+    let capacity = knee::capacity(&curve, private);
     let reach = knee::reach(&tlb_curve, capacity.inside_ns);
     Measured {
         cache_bytes: capacity.bytes,

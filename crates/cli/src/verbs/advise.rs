@@ -2,6 +2,7 @@
 
 mod in_time;
 mod native;
+mod share;
 mod verify;
 mod written;
 
@@ -372,7 +373,7 @@ impl Advise {
             .broke
             .or_else(|| capture::broke_off(opened.header()).map(str::to_string));
         let broke = broke.or_else(|| trace::missing(&opened, self.salvage).next());
-        let mut advice = self.advise_in(machine, file, &opened, broke, of_runs.left)?;
+        let (mut advice, ref machine) = self.advise_now(machine, file, &opened, broke, of_runs.left)?;
         advice.notes.splice(0..0, notes);
         advice.exit = of_runs.exit;
         // What is damaged in the middle shows when it is read.
