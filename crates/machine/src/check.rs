@@ -382,6 +382,7 @@ fn tlb(tlb: &Tlb) -> Result<(), Fault> {
             format!("less than entries = {}", tlb.entries),
         ));
     }
+    range("tlb.walkers", tlb.walkers, 0, 256)?;
     latency("tlb.refill_ns", tlb.refill_ns)
 }
 

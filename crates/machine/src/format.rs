@@ -36,6 +36,7 @@
 //! | `[tlb]` | no TLB time | `entries`, `refill_ns` |
 //! | `tlb.ways` | `entries` | fully associative |
 //! | `tlb.wired` | 0 | entries that the kernel keeps |
+//! | `tlb.walkers` | 0 | page walks of a cpu at a time, up to 256, for machines with `[core]`; 0: any number |
 //! | `[memory]` | | `local_ns` |
 //! | `memory.nodes` | 1 | |
 //! | `memory.remote_ns` | `local_ns` | required where there are several nodes |
@@ -360,6 +361,7 @@ fn tlb(mut keys: Keys, lines: &mut Lines) -> Result<Tlb, Fault> {
         ways: keys.u32("ways", lines)?.unwrap_or(entries),
         wired: keys.u32("wired", lines)?.unwrap_or(0),
         refill_ns: keys.required_number("refill_ns", lines)?,
+        walkers: keys.u32("walkers", lines)?.unwrap_or(0),
     };
     keys.finish(lines)?;
     Ok(tlb)

@@ -251,6 +251,15 @@ pub struct Tlb {
     /// Entries that the kernel keeps for itself; not available to the program.
     pub wired: u32,
     pub refill_ns: f64,
+    /// Page walks that a cpu with a core carries out at a time; 0: any number.
+    #[serde(skip_serializing_if = "is_any")]
+    pub walkers: u32,
+}
+
+/// Where a machine does not say how many there are.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_any(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Main memory: nodes and what it takes to reach them.

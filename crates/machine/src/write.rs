@@ -21,6 +21,9 @@ impl Machine {
             out.key("ways", tlb.ways);
             out.key("wired", tlb.wired);
             out.key("refill_ns", number(tlb.refill_ns));
+            if tlb.walkers > 0 {
+                out.key("walkers", tlb.walkers);
+            }
         }
         let memory = &self.memory;
         out.header("[memory]");

@@ -449,6 +449,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 ways,
                 wired: sets * ways - 1,
                 refill_ns,
+                walkers: ways % 3,
             }),
             memory: Memory {
                 nodes,

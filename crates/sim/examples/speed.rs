@@ -154,6 +154,7 @@ fn machine(cpus: u32) -> Machine {
             ways: 64,
             wired: 0,
             refill_ns: 20.0,
+            walkers: 0,
         }),
         memory: Memory {
             nodes: if cpus > 1 { 2 } else { 1 },

@@ -66,6 +66,8 @@ struct Lane {
     sum: Units,
     /// When the latest requests come: as many as may be on their way at once, the first in front.
     requests: BinaryHeap<Reverse<Units>>,
+    /// When the latest page walks are over: as many as may be under way at once; empty where that is any number.
+    walks: BinaryHeap<Reverse<Units>>,
     /// When the latest stores leave the buffer: as many as it has room for, or fewer.
     stores: VecDeque<Units>,
     /// `None` where sets take any number of lines at once.
@@ -161,6 +163,16 @@ impl Lane {
         self.requests.peek().map_or(0, |Reverse(at)| *at)
     }
 
+    /// How long a page walk takes from `begins` on, the wait for a walker included.
+    #[inline]
+    fn walk(&mut self, begins: Units, refill: Units) -> Units {
+        let Some(mut first) = self.walks.peek_mut().filter(|_| refill > 0) else {
+            return refill;
+        };
+        first.0 = begins.max(first.0) + refill;
+        first.0 - begins
+    }
+
     #[inline]
     fn request(&mut self, done: Units) {
         if let Some(mut first) = self.requests.peek_mut() {
@@ -185,6 +197,7 @@ impl Overlap {
             .iter()
             .filter(|cache| cache.kind != machine::Kind::Instruction)
             .min_by_key(|cache| cache.level);
+        let walkers = machine.tlb.as_ref().map_or(0, |tlb| tlb.walkers as usize);
         let lane = || Lane {
             sets: Sets::new(&core, first),
             level: 0,
@@ -192,6 +205,7 @@ impl Overlap {
             recent: VecDeque::new(),
             sum: 0,
             requests: vec![Reverse(0); core.outstanding as usize].into(),
+            walks: vec![Reverse(0); walkers].into(),
             stores: VecDeque::with_capacity(core.store_buffer as usize),
         };
         let lines = |place: &crate::layout::Place| layout.caches[place.cache].lines() as usize;

@@ -97,6 +97,7 @@ mod tests {
             ways,
             wired,
             refill_ns: 1.0,
+            walkers: 0,
         })
     }
 

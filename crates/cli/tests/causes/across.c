@@ -1,7 +1,9 @@
 /* A matrix stored by rows, walked by columns. */
 #include <stdio.h>
 
+#ifndef ROWS
 #define ROWS 700
+#endif
 #define COLUMNS 531
 
 static double grid[ROWS][COLUMNS];

@@ -40,6 +40,7 @@ pub(super) fn tlb(notes: &mut Notes) -> Tlb {
         ways: 12,
         wired: 0,
         refill_ns: 10.0,
+        walkers: 0,
     }
 }
 

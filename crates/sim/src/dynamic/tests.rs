@@ -65,6 +65,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             ways: 2,
             wired: 0,
             refill_ns: 0.0,
+            walkers: 0,
         }),
         memory: Memory {
             nodes: 1,

@@ -32,7 +32,6 @@ impl Engine {
         if op == Op::Fetch {
             return;
         }
-        let refill = if tlb_missed { self.refill } else { 0 };
         let room = overlap.room(a.who.cpu);
         let (period, window, ahead) = (overlap.period, overlap.window, overlap.ahead);
         let lane = &mut overlap.lanes[a.who.cpu as usize];
@@ -53,6 +52,10 @@ impl Engine {
                 }
                 overlap.at_hand.ahead.map_or(begins, |ahead| begins.min(ahead))
             }
+        };
+        let refill = match tlb_missed {
+            true => lane.walk(begins, self.refill),
+            false => 0,
         };
         let begins = begins + refill;
         let mut joined = false;

@@ -234,6 +234,7 @@ fn with_tlb() -> Machine {
         ways: 2,
         wired: 0,
         refill_ns: 20.0,
+        walkers: 0,
     });
     machine
 }

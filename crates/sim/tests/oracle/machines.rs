@@ -144,13 +144,15 @@ fn tiers() -> impl Strategy<Value = Vec<Tier>> {
 }
 
 fn tlb() -> impl Strategy<Value = Option<Tlb>> {
-    let some =
-        (select(vec![1u32, 2, 3]), 1..=4u32, 0..4u32, latency()).prop_map(|(sets, ways, wired, refill_ns)| Tlb {
+    let some = (select(vec![1u32, 2, 3]), 1..=4u32, 0..4u32, latency(), 0..4u32).prop_map(
+        |(sets, ways, wired, refill_ns, walkers)| Tlb {
             entries: sets * ways,
             ways,
             wired: wired.min(sets * ways - 1),
             refill_ns,
-        });
+            walkers,
+        },
+    );
     option::weighted(0.5, some)
 }
 

@@ -251,6 +251,7 @@ fn a_translation_is_part_of_what_a_load_takes() {
         ways: 1,
         wired: 0,
         refill_ns: 30.0,
+        walkers: 0,
     });
     let mut program = Program::new(1);
     for page in 0..4 {
@@ -264,6 +265,34 @@ fn a_translation_is_part_of_what_a_load_takes() {
     let mut again = program.clone();
     again.items.extend(program.items.clone());
     run(&machine, &again).time("tlb_stall", 30);
+}
+
+/// Four loads of other pages are under way together: so many of their walks at a time as there are walkers.
+#[test]
+fn page_walks_wait_for_a_walker() {
+    let of = |walkers| {
+        let mut machine = machine(100, 10, 8);
+        machine.tlb = Some(machine::Tlb {
+            entries: 1,
+            ways: 1,
+            wired: 0,
+            refill_ns: 30.0,
+            walkers,
+        });
+        let mut program = Program::new(1);
+        for page in 0..4 {
+            program.push_at(0, 1, Op::Read, page * 1024 * LINE, 8);
+        }
+        run(&machine, &program)
+    };
+    // One instruction enters each nanosecond, from 1 on. By one walker the fourth walk ends at 1 + 4 * 30.
+    of(1).time("total", 1 + 4 * 30 + 100);
+    // By two: the third walk begins when the first ends, at 31, and the fourth when the second does, at 32.
+    of(2).time("total", 32 + 30 + 100);
+    of(3).time("total", 31 + 30 + 100);
+    // The fourth load begins at 4.
+    of(4).time("total", 4 + 30 + 100);
+    of(0).time("total", 4 + 30 + 100);
 }
 
 /// The lines of a walk come in time where memory keeps up with the program.

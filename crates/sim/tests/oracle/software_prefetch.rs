@@ -139,6 +139,7 @@ fn a_tlb_miss_drops_it() {
         ways: 1,
         wired: 0,
         refill_ns: 7.0,
+        walkers: 0,
     });
     let mut program = Program::new(1);
     program.read(0, 0);

@@ -281,6 +281,7 @@ fn a_tlb_with_wired_entries() {
         ways: 16,
         wired: 8,
         refill_ns: 50.0,
+        walkers: 0,
     });
     let walk = |pages: u64| {
         let mut program = Program::new(1);

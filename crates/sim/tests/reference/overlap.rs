@@ -81,6 +81,9 @@ pub struct Overlap {
     clock: u64,
     set_refill: u64,
     set_rewrite: u64,
+    /// Page walks at a time (0: any number), and when those of each cpu were over.
+    walkers: usize,
+    walks: Vec<Vec<u64>>,
     /// By cpu and set: up to when it is taken, and the instructions of its requests.
     taken: HashMap<(usize, u64), u64>,
     requests: HashMap<(usize, u64), Vec<usize>>,
@@ -186,6 +189,8 @@ impl Overlap {
             clock: 0,
             set_refill: super::units(core.set_refill_ns),
             set_rewrite: super::units(core.set_rewrite_ns),
+            walkers: machine.tlb.as_ref().map_or(0, |tlb| tlb.walkers as usize),
+            walks: vec![Vec::new(); machine.cpus as usize],
             taken: HashMap::new(),
             requests: HashMap::new(),
             turns: HashMap::new(),
@@ -265,7 +270,7 @@ impl Overlap {
         }
         let entered = self.cpus[cpu].entered;
         let number = self.cpus[cpu].left.len();
-        let begins = self.begins_at + refill;
+        let begins = self.begins_at + self.refill;
         let turns = self.turns.entry((cpu, line)).or_default();
         let last = turns.last().copied().unwrap_or(0);
         let taken = self.taken.entry((cpu, set)).or_default();
@@ -298,7 +303,8 @@ impl Overlap {
     /// When a piece is asked for, where sets take any number of lines at once.
     pub fn ask(&mut self, cpu: usize, op: Op, clock: u64, refill: u64, near: bool) -> u64 {
         self.look_at(cpu, clock);
-        (self.refill, self.clock) = (refill, clock);
+        self.clock = clock;
+        let number = cpu;
         let cpu = &self.cpus[cpu];
         let begins = match op {
             Op::Write if near => clock,
@@ -315,9 +321,15 @@ impl Overlap {
             }
         };
         self.begins_at = begins;
+        let mut walked = begins + refill;
+        if refill > 0 && self.walkers > 0 {
+            walked = begins.max(room(&self.walks[number], self.walkers)) + refill;
+            self.walks[number].push(walked);
+        }
+        self.refill = walked - begins;
         match near {
-            true => begins + refill,
-            false => (begins + refill).max(room(&cpu.requests, self.outstanding)),
+            true => walked,
+            false => walked.max(room(&cpu.requests, self.outstanding)),
         }
     }
 
