@@ -9,6 +9,7 @@ mod draw;
 mod grid;
 mod loads;
 mod mechanism;
+mod parts;
 mod processes;
 mod programs;
 mod recordings;

@@ -6,7 +6,7 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-use results::Outcome;
+use results::{Outcome, RegionsVerdict};
 use serde::{Deserialize, Serialize};
 use sim::Config;
 
@@ -212,10 +212,7 @@ impl Ran {
             in_use_bytes: process.map_or(0, |process| process.working_set_bytes),
             moves: regions.switches,
             phases: regions.phases,
-            verdict: process.map_or("no process".to_string(), |process| {
-                let word = serde_json::to_value(process.verdict).unwrap_or_default();
-                word.as_str().unwrap_or("unknown").to_string()
-            }),
+            verdict: process.map_or("no process".to_string(), |process| word(process.verdict)),
         }
     }
 }
@@ -296,6 +293,12 @@ fn unit(column: &str) -> &'static str {
         "moves" => "a second",
         _ => "percent",
     }
+}
+
+/// A verdict as results have it.
+pub(super) fn word(verdict: RegionsVerdict) -> String {
+    let word = serde_json::to_value(verdict).unwrap_or_default();
+    word.as_str().unwrap_or("unknown").to_string()
 }
 
 /// The policy's verdicts, each with how many recordings have it.

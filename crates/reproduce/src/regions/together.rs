@@ -5,12 +5,13 @@
 
 use std::path::Path;
 
-use results::Outcome;
+use results::{Outcome, RegionsProcess};
 use serde::{Deserialize, Serialize};
-use sim::{Config, Detail};
-use trace::{Batch, Event, Header, Thread, ThreadId, Trace, Writer};
+use sim::{Config, Detail, PolicySpec};
+use trace::Trace;
 
-use super::programs::{Varied, hashed, lines_of};
+use super::parts::{threads_of, write_part};
+use super::programs::{Varied, hashed, lines_of, word};
 use super::recordings::Several;
 use super::spec;
 use crate::error::ReproduceError;
@@ -21,8 +22,6 @@ use crate::reproduce::{Reproduction, Section};
 use crate::watch::Step;
 use machine::Machine;
 
-/// A thread with less than this part of its process's references waits most of the time.
-const IDLE: u64 = 100;
 /// The row of all processes of a machine.
 const ALL: &str = "all";
 
@@ -37,11 +36,13 @@ struct Took {
 }
 
 /// What a row is of: alone, together unaware, and together under policy `regions`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Ways {
     alone: Option<Took>,
     unaware: Took,
     regions: Took,
+    /// What the policy did, in words.
+    did: String,
 }
 
 impl Reproduction<'_> {
@@ -59,7 +60,11 @@ impl Reproduction<'_> {
         for variant in &regions.machines {
             let mut names: Vec<&str> = members(regions, variant).map(|member| member.name.as_str()).collect();
             names.push(ALL);
-            rows.extend(names.into_iter().map(|name| (format!("{}, {name}", variant.name), Vec::new())));
+            rows.extend(
+                names
+                    .into_iter()
+                    .map(|name| (format!("{}, {name}", variant.name), Vec::new())),
+            );
         }
         match self.recordings_together(name, regions) {
             Ok(recordings) => {
@@ -80,12 +85,19 @@ impl Reproduction<'_> {
             Several(found.iter().map(|ways| ways.number(column)).collect())
         };
         for (name, _) in &rows {
-            self.several(item, name, section, |column| (unit(name, column), several(name, column)));
+            self.several(item, name, section, |column| {
+                (unit(name, column), several(name, column))
+            });
         }
         for claim in &regions.claims {
             section
                 .notes
                 .push(claim.conclusion(&several(&claim.row, &claim.column)));
+        }
+        for (name, found) in &rows {
+            if let Some(ways) = found.first() {
+                section.notes.push(format!("{name}, the first recording: {}", ways.did));
+            }
         }
         section.notes.push(format!(
             "Debian's programs, recorded at once, prepared by `make traces`; ns: what the threads of a process wait for memory and execute, for a \
@@ -118,7 +130,10 @@ impl Reproduction<'_> {
                 total: self.recordings(),
             });
             let (set, members, variants) = (&regions.set, &regions.together, &regions.machines);
-            let key = format!("{words:?} {files:x} {recording} {set:?} {members:?} {variants:?}\n{}", texts.concat());
+            let key = format!(
+                "{words:?} {files:x} {recording} {set:?} {members:?} {variants:?}\n{}",
+                texts.concat()
+            );
             let varied = Varied {
                 name,
                 words: &words,
@@ -148,10 +163,16 @@ fn rows_of(
 ) -> Result<Vec<Ways>, ReproduceError> {
     let trace = Trace::open(recorded)?;
     let part = recorded.with_extension("part");
+    let unaware = || spec("first-touch", &[]);
     let mut rows = Vec::new();
     // What a process takes alone, by machine.
     let mut known: Vec<(&str, &str, Took)> = Vec::new();
-    for (variant, machine) in machines {
+    // Rows of the same processes on the same machine are simulated at once.
+    let alike = |one: &(&Variant, Machine), other: &(&Variant, Machine)| {
+        one.0.preset == other.0.preset && one.0.leaves_out == other.0.leaves_out
+    };
+    for group in machines.chunk_by(alike) {
+        let (variant, machine) = &group[0];
         let mut alone = Vec::new();
         let mut processes = Vec::new();
         for member in members(regions, variant) {
@@ -161,139 +182,97 @@ fn rows_of(
                 Some((_, _, took)) => *took,
                 None => {
                     let instructions = write_part(&trace, std::slice::from_ref(&threads), &part)?;
-                    let (took, _) = took(recorder, &part, machine, &instructions, ("first-touch", &[]))?;
-                    known.push((&member.name, &variant.preset, took[0]));
-                    took[0]
+                    let runs = took(recorder, &part, machine, &instructions, vec![unaware()?])?;
+                    known.push((&member.name, &variant.preset, runs[0].each[0]));
+                    runs[0].each[0]
                 }
             };
             alone.push(took);
             processes.push(threads);
         }
         let instructions = write_part(&trace, &processes, &part)?;
-        let set = [&regions.set[..], &variant.set].concat();
-        let (unaware, unaware_all) = took(recorder, &part, machine, &instructions, ("first-touch", &[]))?;
-        let (ours, ours_all) = took(recorder, &part, machine, &instructions, ("regions", &set))?;
-        for ((alone, unaware), regions) in alone.into_iter().zip(unaware).zip(ours) {
+        let sets = group
+            .iter()
+            .map(|(variant, _)| [&regions.set[..], &variant.set].concat());
+        let ours = sets.map(|set| spec("regions", &set));
+        let specs = std::iter::once(unaware()).chain(ours).collect::<Result<_, _>>()?;
+        let runs = took(recorder, &part, machine, &instructions, specs)?;
+        let Some((first, ours)) = runs.split_first() else {
+            continue;
+        };
+        for run in ours {
+            for (at, alone) in alone.iter().enumerate() {
+                rows.push(Ways {
+                    alone: Some(*alone),
+                    unaware: first.each[at],
+                    regions: run.each[at],
+                    did: run.did.get(at).cloned().unwrap_or_default(),
+                });
+            }
             rows.push(Ways {
-                alone: Some(alone),
-                unaware,
-                regions,
+                alone: None,
+                unaware: first.all,
+                regions: run.all,
+                did: format!("{} phases, {} moves", run.phases, run.moves),
             });
         }
-        rows.push(Ways {
-            alone: None,
-            unaware: unaware_all,
-            regions: ours_all,
-        });
     }
     Ok(rows)
 }
 
-/// The threads of a process that are simulated: of the busy ones those that began last, as a ray tracer's workers do.
-fn threads_of(trace: &Trace, member: &Member) -> Result<Vec<ThreadId>, ReproduceError> {
-    let counted: Vec<(u32, u64)> = (0..)
-        .zip(trace.threads())
-        .map(|(thread, of)| (of.process, trace.thread_references(thread)))
-        .collect();
-    let named = |process: &u32| {
-        let process = &trace.processes()[*process as usize];
-        Path::new(&process.program).file_name().is_some_and(|name| name == &*member.program)
-    };
-    let processes = (0..trace.processes().len() as u32).filter(named);
-    chosen(&counted, processes, member.threads).ok_or_else(|| {
-        ReproduceError::Host(format!("{} has no {} busy threads in the trace", member.program, member.threads))
-    })
+/// What came of a policy.
+struct Run {
+    each: Vec<Took>,
+    all: Took,
+    /// Of policy `regions`: its verdict of each process, and the cache that it gave it.
+    did: Vec<String>,
+    phases: u64,
+    moves: u64,
 }
 
-/// Of these processes the one with most references, and of its busy threads the last ones; `None`: it has fewer. Threads have the
-/// process and the references of each.
-fn chosen(threads: &[(u32, u64)], processes: impl Iterator<Item = u32>, count: usize) -> Option<Vec<ThreadId>> {
-    let of = |process: u32| (0..).zip(threads).filter(move |(_, thread)| thread.0 == process);
-    let total = |process: u32| of(process).map(|(_, thread)| thread.1).sum::<u64>();
-    let process = processes.max_by_key(|&process| total(process))?;
-    let least = total(process) / IDLE;
-    let busy: Vec<ThreadId> = of(process)
-        .filter(|(_, thread)| thread.1 > least)
-        .map(|(number, _)| number)
-        .collect();
-    let first = busy.len().checked_sub(count)?;
-    Some(busy[first..].to_vec())
-}
-
-/// Writes the references of these threads, by process, and nothing that one would wait for. Returns the instructions of each process.
-fn write_part(trace: &Trace, processes: &[Vec<ThreadId>], to: &Path) -> Result<Vec<u64>, ReproduceError> {
-    let mut writer = Writer::create(
-        to,
-        &Header {
-            counts_instructions: true,
-            ..trace.header().clone()
-        },
-    )?;
-    let sites: Vec<u32> = trace.sites().iter().map(|site| writer.site(*site)).collect();
-    let mut batch = Batch::default();
-    let mut instructions = Vec::new();
-    for threads in processes {
-        let mut executed = 0;
-        let process = match threads.first() {
-            Some(&first) => trace.threads()[first as usize].process,
-            None => continue,
-        };
-        let process = writer.process(trace.processes()[process as usize].clone());
-        for &thread in threads {
-            let own = writer.thread(Thread {
-                process,
-                ..trace.threads()[thread as usize].clone()
-            });
-            let mut stream = trace.thread(thread)?;
-            while stream.next(&mut batch)? {
-                for reference in &mut batch.refs {
-                    executed += u64::from(reference.insns);
-                    reference.site = sites[reference.site as usize];
-                }
-                let mut written = 0;
-                for timed in &batch.events {
-                    if let Event::Work { instructions } = timed.event {
-                        executed += instructions;
-                        writer.refs(own, &batch.refs[written..timed.at as usize])?;
-                        written = timed.at as usize;
-                        writer.event(own, Event::Work { instructions })?;
-                    }
-                }
-                writer.refs(own, &batch.refs[written..])?;
-            }
-        }
-        instructions.push(executed);
-    }
-    writer.finish()?;
-    Ok(instructions)
-}
-
-/// Simulates a part of a recording: what each process took, and all of them.
+/// Simulates a part of a recording under several policies.
 fn took(
     recorder: &Recording,
     part: &Path,
     machine: &Machine,
     instructions: &[u64],
-    (policy, set): (&str, &[String]),
-) -> Result<(Vec<Took>, Took), ReproduceError> {
+    policies: Vec<PolicySpec>,
+) -> Result<Vec<Run>, ReproduceError> {
     let config = Config {
         classes: false,
         detail: Detail {
             threads: true,
             ..Detail::default()
         },
-        ..Config::new(machine.clone(), vec![spec(policy, set)?])
+        ..Config::new(machine.clone(), policies)
     };
-    let runs = recorder.simulate(part, &config)?;
-    let outcome = runs.into_iter().next().map(|run| run.outcome).unwrap_or_default();
-    let each = of_processes(&outcome, instructions, machine.clock_mhz)
-        .ok_or_else(|| ReproduceError::Host(format!("policy {policy}: threads were not counted")))?;
-    let all = Took {
-        references: outcome.references,
-        ns: outcome.time_ns.wall as f64,
-        misses: each.iter().map(|took| took.misses).sum(),
-    };
-    Ok((each, all))
+    let runs = recorder.simulate(part, &config)?.into_iter().map(|run| {
+        let outcome = run.outcome;
+        let each = of_processes(&outcome, instructions, machine.clock_mhz)
+            .ok_or_else(|| ReproduceError::Host("threads were not counted".to_string()))?;
+        let regions = outcome.regions.unwrap_or_default();
+        Ok(Run {
+            all: Took {
+                references: outcome.references,
+                ns: outcome.time_ns.wall as f64,
+                misses: each.iter().map(|took| took.misses).sum(),
+            },
+            each,
+            did: regions.processes.iter().map(did).collect(),
+            phases: regions.phases,
+            moves: regions.switches,
+        })
+    });
+    runs.collect()
+}
+
+/// A verdict, and the cache that a process was given.
+fn did(process: &RegionsProcess) -> String {
+    let verdict = word(process.verdict);
+    match process.cache {
+        Some(cache) => format!("`{verdict}`, cache {cache}"),
+        None => format!("`{verdict}`, no cache of its own"),
+    }
 }
 
 /// Threads put together by process.
@@ -351,17 +330,6 @@ fn unit(row: &str, column: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::{Op, Ref, Site};
-
-    #[test]
-    fn a_process_is_the_largest_of_its_name_and_its_last_busy_threads() {
-        // Process 1 is a shell's child that has not become the program's yet, and process 2 has two workers behind its first thread.
-        let threads = [(0, 5), (1, 10), (2, 900), (2, 2), (2, 700), (2, 800)];
-        assert_eq!(chosen(&threads, 1..3, 2), Some(vec![4, 5]));
-        assert_eq!(chosen(&threads, 1..3, 3), Some(vec![2, 4, 5]));
-        assert_eq!(chosen(&threads, 1..3, 4), None);
-        assert_eq!(chosen(&threads, 0..0, 1), None);
-    }
 
     #[test]
     fn times_are_for_a_reference_but_of_all_processes_in_ms() {
@@ -374,56 +342,21 @@ mod tests {
             alone: Some(took(2e6, 500)),
             unaware: took(8e6, 2000),
             regions: took(4e6, 1500),
+            did: String::new(),
         };
-        let of = |ways: &Ways| ["alone", "unaware", "regions", "lower", "fewer misses"].map(|column| ways.number(column));
+        let of =
+            |ways: &Ways| ["alone", "unaware", "regions", "lower", "fewer misses"].map(|column| ways.number(column));
         assert_eq!(of(&ways), [2.0, 8.0, 4.0, 50.0, 25.0].map(Ok));
         assert_eq!(ways.number("misses alone"), Ok(0.5));
         ways.alone = None;
         assert_eq!(of(&ways)[1..], [8.0, 4.0, 50.0, 25.0].map(Ok));
         assert!(of(&ways)[0].is_err() && ways.number("higher").is_err());
+        let process = RegionsProcess {
+            cache: Some(1),
+            ..RegionsProcess::default()
+        };
+        assert!(did(&process).ends_with("`, cache 1"));
         assert_eq!(unit("clovertown, all", "unaware"), "ms");
         assert_eq!(unit("clovertown, server", "unaware"), "ns a reference");
-    }
-
-    #[test]
-    fn a_part_has_the_references_and_instructions_of_its_threads_and_nothing_to_wait_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let [whole, part] = ["whole", "part"].map(|name| folder.path().join(name));
-        let mut writer = Writer::create(&whole, &Header::default()).unwrap();
-        let reference = |site, addr| Ref {
-            addr,
-            site,
-            insns: 3,
-            op: Op::Read,
-            size: 8,
-        };
-        for program in ["sh", "server"] {
-            let process = writer.process(trace::Process {
-                program: program.to_string(),
-                ..trace::Process::default()
-            });
-            let thread = writer.thread(Thread {
-                process,
-                ..Thread::default()
-            });
-            let site = writer.site(Site {
-                pc: 0,
-                op: Op::Read,
-                size: 8,
-            });
-            writer.push(thread, reference(site, 4096 + u64::from(process))).unwrap();
-            writer.event(thread, Event::Work { instructions: 40 }).unwrap();
-            writer.event(thread, Event::Wait { ticket: 7 }).unwrap();
-        }
-        writer.finish().unwrap();
-        let trace = Trace::open(&whole).unwrap();
-        assert_eq!(write_part(&trace, &[vec![1]], &part).unwrap(), [43]);
-        let part = Trace::open(&part).unwrap();
-        assert_eq!((part.processes().len(), part.threads().len()), (1, 1));
-        assert_eq!(part.processes()[0].program, "server");
-        let mut batch = Batch::default();
-        assert!(part.thread(0).unwrap().next(&mut batch).unwrap());
-        assert_eq!(batch.refs[0].addr, 4097);
-        assert_eq!(batch.events.len(), 1);
     }
 }
