@@ -309,6 +309,11 @@ impl Ways {
             "unaware" => Ok(time(&self.unaware)),
             "regions" => Ok(time(&self.regions)),
             "lower" => Ok(less(&time)),
+            // Of what the others cost it, so much is gone.
+            "regained" => {
+                let (alone, unaware) = (time(&alone()?), time(&self.unaware));
+                Ok((unaware - time(&self.regions)) / (unaware - alone) * 100.0)
+            }
             "misses alone" => alone().map(|took| misses(&took)),
             "misses unaware" => Ok(misses(&self.unaware)),
             "misses with regions" => Ok(misses(&self.regions)),
@@ -320,7 +325,7 @@ impl Ways {
 
 fn unit(row: &str, column: &str) -> &'static str {
     match column {
-        "lower" | "fewer misses" => "percent",
+        "lower" | "regained" | "fewer misses" => "percent",
         column if column.starts_with("misses") => "of 1000 references",
         _ if row.ends_with(ALL) => "ms",
         _ => "ns a reference",
@@ -348,6 +353,7 @@ mod tests {
             |ways: &Ways| ["alone", "unaware", "regions", "lower", "fewer misses"].map(|column| ways.number(column));
         assert_eq!(of(&ways), [2.0, 8.0, 4.0, 50.0, 25.0].map(Ok));
         assert_eq!(ways.number("misses alone"), Ok(0.5));
+        assert_eq!(ways.number("regained").map(f64::round), Ok(67.0));
         ways.alone = None;
         assert_eq!(of(&ways)[1..], [8.0, 4.0, 50.0, 25.0].map(Ok));
         assert!(of(&ways)[0].is_err() && ways.number("higher").is_err());
