@@ -311,8 +311,11 @@ impl Ways {
             "lower" => Ok(less(&time)),
             // Of what the others cost it, so much is gone.
             "regained" => {
-                let (alone, unaware) = (time(&alone()?), time(&self.unaware));
-                Ok((unaware - time(&self.regions)) / (unaware - alone) * 100.0)
+                let [alone, unaware, ours] = [alone()?, self.unaware, self.regions].map(|took| time(&took));
+                match alone < unaware && ours < unaware {
+                    true => Ok((unaware - ours) / (unaware - alone) * 100.0),
+                    false => Err("nothing is regained".to_string()),
+                }
             }
             "misses alone" => alone().map(|took| misses(&took)),
             "misses unaware" => Ok(misses(&self.unaware)),
@@ -354,6 +357,11 @@ mod tests {
         assert_eq!(of(&ways), [2.0, 8.0, 4.0, 50.0, 25.0].map(Ok));
         assert_eq!(ways.number("misses alone"), Ok(0.5));
         assert_eq!(ways.number("regained").map(f64::round), Ok(67.0));
+        let back = Ways {
+            regions: took(9e6, 0),
+            ..ways.clone()
+        };
+        assert!(back.number("regained").is_err());
         ways.alone = None;
         assert_eq!(of(&ways)[1..], [8.0, 4.0, 50.0, 25.0].map(Ok));
         assert!(of(&ways)[0].is_err() && ways.number("higher").is_err());
