@@ -81,6 +81,7 @@ PAPERS = $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml))
 # The workloads that a paper is about; `make traces` knows more.
 TRACED = engineering raytrace splash database pmake-whole
 SINGLE = gzip bzip2 xz sort sqlite perl cc1 vvp povray glpsol
+TOGETHER = server raytrace
 
 reproduce:
 	@setup/debian reproduce
@@ -91,6 +92,7 @@ reproduce:
 	  || echo "make reproduce: goes on without what was not recorded" >&2
 	@# And once: the programs of lee12, which it records itself.
 	@for name in $(SINGLE); do [ -e build/traces/inputs/single-$$name-small/command ] || workloads/servers/single/run --prepare $$name small; done
+	@for name in $(TOGETHER); do [ -e build/traces/inputs/together-$$name-small/command ] || workloads/servers/together/run --prepare $$name small; done
 	for paper in $(PAPERS); do target/release/domicile reproduce $$paper $(REPRODUCE_FLAGS) || exit; done
 
 traces:

@@ -36,7 +36,7 @@ pub const PAPERS: &[Source] = &[
         "verghese96": "table3" "table4" "figure6.1" "figure6.2" "table5" "figure6.3" "figure6.4" "table6" "figure6.5" "figure6.6"
             "figure6.7" "table7" "figure7.1" "figure7.2" "table8" "table9" "table10" "table11" "table12"
     ),
-    paper!("lee12": "figure9" "overhead" "figure17" "figure18" "figure21" "figure24" "programs"),
+    paper!("lee12": "figure9" "overhead" "figure17" "figure18" "figure21" "figure24" "server" "figure25" "programs"),
 ];
 
 /// What is said of a paper as a whole.
@@ -111,7 +111,7 @@ impl Paper {
         let recorded = |item: &Item| {
             item.regions
                 .as_ref()
-                .is_some_and(|regions| !regions.programs.is_empty())
+                .is_some_and(|regions| !regions.programs.is_empty() || regions.workload.is_some())
         };
         let any = |kinds: &[Kind]| {
             let of_kind = |item: &Item| kinds.contains(&item.kind) || kinds.contains(&Kind::Traces) && recorded(item);

@@ -56,6 +56,8 @@ pub struct Recording<'a> {
     pub expected: u64,
     /// Record the program's prefetches, too.
     pub prefetches: bool,
+    /// Record the programs that it starts, too.
+    pub children: bool,
     pub watch: Watch<'a>,
 }
 
@@ -141,7 +143,7 @@ impl Recording<'_> {
         options.environment = variables.map(|(name, value)| (name.into(), value.into())).collect();
         options.pcs = false;
         options.symbols = false;
-        options.follow_children = false;
+        options.follow_children = self.children;
         options.discard_output = true;
         options.prefetches = self.prefetches;
         let recorded = capture::record(&options, &mut |progress| {

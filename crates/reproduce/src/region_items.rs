@@ -16,6 +16,11 @@ pub struct Regions {
     /// Of recorded programs.
     #[serde(rename = "program", default)]
     pub programs: Vec<Recorded>,
+    /// Of programs that are recorded together: which ones, as `workloads/servers/together/run` knows them.
+    pub workload: Option<String>,
+    /// Of these: the processes that are simulated, in the order of the cpus that they begin on.
+    #[serde(rename = "together", default)]
+    pub together: Vec<Member>,
     /// Parameters of policy `regions`: runs are short, and so are its times.
     #[serde(default)]
     pub set: Vec<String>,
@@ -40,6 +45,8 @@ pub enum View {
     Processes,
     /// Recorded programs, each by itself.
     Programs,
+    /// Recorded programs that share the caches.
+    Together,
 }
 
 /// One of the paper's machines.
@@ -57,6 +64,21 @@ pub struct Variant {
     /// Further parameters of the policy for this row.
     #[serde(default)]
     pub set: Vec<String>,
+    /// Of programs recorded together: those that do not run in this row.
+    #[serde(default)]
+    pub leaves_out: Vec<String>,
+}
+
+/// A process among several that are recorded together.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// In rows.
+    pub name: String,
+    /// By which it is found in the trace.
+    pub program: String,
+    /// So many of its threads are simulated: those that it starts last.
+    pub threads: usize,
 }
 
 /// A program of Debian's.
@@ -113,6 +135,14 @@ impl Regions {
         let machine = |name: &String| self.machines.iter().any(|machine| machine.name == *name);
         if let Some(other) = self.experiments.iter().find(|experiment| !machine(&experiment.machine)) {
             return Err(format!("the experiment `{}` is of no machine of the item", other.name));
+        }
+        if (self.view == View::Together) != (self.workload.is_some() && !self.together.is_empty()) {
+            return Err("`together` has a `workload` and its processes".to_string());
+        }
+        let member = |name: &&String| self.together.iter().any(|member| member.name == **name);
+        let mut left_out = self.machines.iter().flat_map(|machine| &machine.leaves_out);
+        if let Some(other) = left_out.find(|name| !member(name)) {
+            return Err(format!("`{other}` is left out, and is no process of the item"));
         }
         let column = |name: &String| columns.contains(name);
         match self.claims.iter().find(|claim| !column(&claim.column)) {

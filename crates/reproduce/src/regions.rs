@@ -9,9 +9,11 @@ mod draw;
 mod grid;
 mod loads;
 mod mechanism;
+mod parts;
 mod processes;
 mod programs;
 mod recordings;
+mod together;
 
 use sim::{Item as Reference, PolicySpec};
 use trace::{Op, Ref};
@@ -33,6 +35,7 @@ impl Reproduction<'_> {
             View::Memlat => self.memlat(item, regions, section)?,
             View::Processes => self.processes(item, regions, section)?,
             View::Programs => self.programs(item, regions, section)?,
+            View::Together => self.together(item, regions, section)?,
             View::Loads => self.loads(item, regions, section)?,
             View::Overhead => self.mechanism(item, regions, section)?,
         }

@@ -179,6 +179,7 @@ impl<'a> Reproduction<'a> {
                     what: &what,
                     expected,
                     prefetches: false,
+                    children: false,
                     watch: self.watch,
                 }
                 .count();

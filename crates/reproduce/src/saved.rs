@@ -164,6 +164,7 @@ impl Reproduction<'_> {
             what: &what,
             expected: 0,
             prefetches: false,
+            children: false,
             watch: self.watch,
         };
         let names = policies().map(|name| name.to_string()).join(" ");

@@ -237,6 +237,7 @@ impl Reproduction<'_> {
             what,
             expected: 0,
             prefetches,
+            children: false,
             watch: self.watch,
         }
     }

@@ -6,7 +6,7 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-use results::Outcome;
+use results::{Outcome, RegionsVerdict};
 use serde::{Deserialize, Serialize};
 use sim::Config;
 
@@ -87,14 +87,8 @@ impl Reproduction<'_> {
 
     /// The recordings of a program, by machine.
     fn recordings_of(&self, name: &str, regions: &Regions) -> Result<Vec<(String, Vec<Ran>)>, ReproduceError> {
-        let traces = self.options.traces.clone().unwrap_or_else(|| PathBuf::from(RECORDED));
-        let command = traces.join(format!("inputs/single-{name}-small/command"));
-        let text = std::fs::read_to_string(&command).map_err(|source| ReproduceError::File {
-            path: command.clone(),
-            what: "is not prepared, which `make traces` does",
-            source,
-        })?;
-        let words: Vec<String> = text.lines().map(str::to_string).collect();
+        let command = self.prepared().join(format!("inputs/single-{name}-small/command"));
+        let words = lines_of(&command)?;
         let machines = regions.machines.iter();
         let machines: Vec<(&str, Machine)> = machines
             .map(|variant| Ok((variant.name.as_str(), machine::load(&variant.preset)?)))
@@ -130,39 +124,71 @@ impl Reproduction<'_> {
         set: &[String],
         recording: u64,
     ) -> Result<Vec<Ran>, ReproduceError> {
-        let cannot = |error: std::io::Error| ReproduceError::Host(format!("cannot record {name}: {error}"));
+        let varied = Varied {
+            name,
+            words,
+            recording,
+            inputs: None,
+        };
+        self.with_recording(&varied, |recorder, trace| {
+            let mut ran = Vec::new();
+            for (_, machine) in machines {
+                let specs = [("first-touch", &[][..]), ("regions", set)].map(|(policy, set)| spec(policy, set));
+                let config = Config {
+                    classes: false,
+                    ..Config::new(machine.clone(), specs.into_iter().collect::<Result<_, _>>()?)
+                };
+                let runs = recorder.simulate(trace, &config)?;
+                let [first, regions] = &runs[..] else {
+                    return Err(ReproduceError::Host(format!("{name} was not simulated")));
+                };
+                ran.push(Ran::of(&first.outcome, &regions.outcome));
+            }
+            Ok(ran)
+        })
+    }
+
+    /// Where `make traces` puts its traces and inputs.
+    pub(super) fn prepared(&self) -> PathBuf {
+        self.options.traces.clone().unwrap_or_else(|| PathBuf::from(RECORDED))
+    }
+
+    /// Records a program and looks at the trace, which is gone afterwards.
+    pub(super) fn with_recording<T>(
+        &self,
+        varied: &Varied,
+        look: impl FnOnce(&Recording, &Path) -> Result<T, ReproduceError>,
+    ) -> Result<T, ReproduceError> {
         // Always as long: the path of a program lies in its memory.
         let own = format!("recording-{:010}", std::process::id());
         let room = Room(self.options.keeping.folder.join(own));
-        let program = varied(words, &room.0, recording).map_err(cannot)?;
+        let program = varied
+            .program(&room.0)
+            .map_err(|error| ReproduceError::Host(format!("cannot record {}: {error}", varied.name)))?;
         let trace = room.0.join("trace");
-        let mut ran = Vec::new();
-        for (_, machine) in machines {
-            let recorder = Recording {
-                program: &program,
-                machine,
-                keeping: &self.options.keeping,
-                what: name,
-                expected: 0,
-                prefetches: false,
-                watch: self.watch,
-            };
-            if ran.is_empty() {
-                recorder.record(&trace)?;
-            }
-            let specs = [("first-touch", &[][..]), ("regions", set)].map(|(policy, set)| spec(policy, set));
-            let config = Config {
-                classes: false,
-                ..Config::new(machine.clone(), specs.into_iter().collect::<Result<_, _>>()?)
-            };
-            let runs = recorder.simulate(&trace, &config)?;
-            let [first, regions] = &runs[..] else {
-                return Err(ReproduceError::Host(format!("{name} was not simulated")));
-            };
-            ran.push(Ran::of(&first.outcome, &regions.outcome));
-        }
-        Ok(ran)
+        let recorder = Recording {
+            program: &program,
+            machine: &self.machine,
+            keeping: &self.options.keeping,
+            what: varied.name,
+            expected: 0,
+            prefetches: false,
+            children: varied.inputs.is_some(),
+            watch: self.watch,
+        };
+        recorder.record(&trace)?;
+        look(&recorder, &trace)
     }
+}
+
+/// A file that `make traces` wrote, by lines.
+pub(super) fn lines_of(path: &Path) -> Result<Vec<String>, ReproduceError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ReproduceError::File {
+        path: path.to_path_buf(),
+        what: "is not prepared, which `make traces` does",
+        source,
+    })?;
+    Ok(text.lines().map(str::to_string).collect())
 }
 
 /// A folder that is gone afterwards.
@@ -186,35 +212,48 @@ impl Ran {
             in_use_bytes: process.map_or(0, |process| process.working_set_bytes),
             moves: regions.switches,
             phases: regions.phases,
-            verdict: process.map_or("no process".to_string(), |process| {
-                let word = serde_json::to_value(process.verdict).unwrap_or_default();
-                word.as_str().unwrap_or("unknown").to_string()
-            }),
+            verdict: process.map_or("no process".to_string(), |process| word(process.verdict)),
         }
     }
 }
 
-/// The program as this recording has it: a link of its name leads to it.
-fn varied(words: &[String], folder: &Path, recording: u64) -> std::io::Result<Program> {
-    let (program, arguments) = words.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
-    let folder = folder.join("r".repeat(1 + recording as usize % 7));
-    std::fs::create_dir_all(&folder)?;
-    let path = folder.join(Path::new(program).file_name().unwrap_or_default());
-    std::os::unix::fs::symlink(program, &path)?;
-    Ok(Program {
-        path,
-        arguments: arguments.to_vec(),
-        environment: vec![
+/// A program as one of its recordings has it.
+pub(super) struct Varied<'a> {
+    /// In messages.
+    pub name: &'a str,
+    pub words: &'a [String],
+    pub recording: u64,
+    /// Of a script: where its inputs are. The programs that it starts are recorded with it.
+    pub inputs: Option<PathBuf>,
+}
+
+impl Varied<'_> {
+    /// A link of the program's name leads to it.
+    fn program(&self, folder: &Path) -> std::io::Result<Program> {
+        let (program, arguments) = self.words.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+        let recording = self.recording;
+        let folder = folder.join("r".repeat(1 + recording as usize % 7));
+        std::fs::create_dir_all(&folder)?;
+        let path = folder.join(Path::new(program).file_name().unwrap_or_default());
+        std::os::unix::fs::symlink(program, &path)?;
+        let mut environment = vec![
             ("RECORDING".to_string(), "x".repeat(recording as usize * 150)),
             // glibc's malloc asks for so much more at a time.
             ("MALLOC_TOP_PAD_".to_string(), ((32 + recording * 3) * 4096).to_string()),
             ("PERL_HASH_SEED".to_string(), recording.to_string()),
-        ],
-    })
+        ];
+        let inputs = self.inputs.iter();
+        environment.extend(inputs.map(|inputs| ("TRACES_INPUTS".to_string(), inputs.display().to_string())));
+        Ok(Program {
+            path,
+            arguments: arguments.to_vec(),
+            environment,
+        })
+    }
 }
 
 /// A number for the program and all of its inputs that are files.
-fn hashed(words: &[String]) -> Result<u64, ReproduceError> {
+pub(super) fn hashed(words: &[String]) -> Result<u64, ReproduceError> {
     let mut hasher = DefaultHasher::new();
     for word in words.iter().map(Path::new).filter(|path| path.is_file()) {
         hash_file(word, &mut hasher)?;
@@ -254,6 +293,12 @@ fn unit(column: &str) -> &'static str {
         "moves" => "a second",
         _ => "percent",
     }
+}
+
+/// A verdict as results have it.
+pub(super) fn word(verdict: RegionsVerdict) -> String {
+    let word = serde_json::to_value(verdict).unwrap_or_default();
+    word.as_str().unwrap_or("unknown").to_string()
 }
 
 /// The policy's verdicts, each with how many recordings have it.
@@ -305,12 +350,21 @@ mod tests {
     fn recordings_differ_in_path_and_environment() {
         let room = tempfile::tempdir().unwrap();
         let words = ["/bin/true".to_string(), "a".to_string()];
-        let [one, other] = [0, 1].map(|recording| varied(&words, room.path(), recording).unwrap());
+        let varied = |words, recording, inputs| Varied {
+            name: "true",
+            words,
+            recording,
+            inputs,
+        };
+        let [one, other] = [0, 1].map(|recording| varied(&words, recording, None).program(room.path()).unwrap());
         assert_eq!(one.path.file_name(), other.path.file_name());
         assert!(one.path.is_file() && one.path.as_os_str().len() < other.path.as_os_str().len());
         assert_eq!(one.arguments, ["a"]);
         let environment = one.environment.iter().zip(&other.environment);
         assert!(environment.into_iter().all(|(one, other)| one != other));
-        assert!(varied(&[], room.path(), 0).is_err());
+        let script = varied(&words, 2, Some("/inputs".into())).program(room.path()).unwrap();
+        let inputs = ("TRACES_INPUTS".to_string(), "/inputs".to_string());
+        assert!(script.environment.contains(&inputs) && !one.environment.contains(&inputs));
+        assert!(varied(&[], 0, None).program(room.path()).is_err());
     }
 }
