@@ -51,8 +51,7 @@ pub fn compared(
         overlapping_ns: Some(overlapping.simulated_ns),
         ..overlapping.clone()
     };
-    let off = |native: &Native| native.ratio().ln().abs();
-    if off(&waiting) >= off(&overlapping) {
+    if waiting.off() >= overlapping.off() {
         return Ok(Some(overlapping));
     }
     (*config, *runs) = (one_by_one, others);

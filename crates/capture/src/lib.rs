@@ -58,5 +58,5 @@ pub use asked::broke_off;
 pub use folder::Folder;
 pub use options::{CaptureError, Exit, Options, Outcome, Progress};
 pub use recorder::record;
-pub use shorten::shorten;
+pub use shorten::{WINDOWS, shorten};
 pub use tool::{Tool, find as find_tool};

@@ -11,8 +11,8 @@ use trace::{Batch, Chosen, Event, Options, Ref, Run, ThreadId, ThreadStream, Tra
 
 use crate::schedule::mixed;
 
-/// Windows that are laid, where there is room for so many.
-const WINDOWS: u64 = 40;
+/// Windows where time is short, if there is room for so many: enough to be spread over phases of the run.
+pub const WINDOWS: u32 = 40;
 /// Windows of fewer references would be of caches that are still empty.
 const LEAST: u64 = 20_000;
 /// Fewer windows would say nothing of how much they differ.
@@ -190,7 +190,7 @@ fn some_of(windows: &[Window], references: u64) -> Vec<Window> {
 
 /// Windows with `references` together in a trace of `all`.
 fn laid(all: u64, references: u64) -> Vec<Window> {
-    let count = (references / LEAST).clamp(FEWEST as u64, WINDOWS);
+    let count = (references / LEAST).clamp(FEWEST as u64, WINDOWS.into());
     let (part, each) = (all / count, references / count);
     let lay = |number: u64| {
         let begin = number * part + mixed(number) % (part.saturating_sub(each) + 1);

@@ -53,6 +53,11 @@ pub struct Gains {
 }
 
 impl Machine {
+    /// The cache of the last level.
+    pub fn outermost(&self) -> Option<&Cache> {
+        self.caches.iter().max_by_key(|cache| cache.level)
+    }
+
     /// The outermost cache for data of which there are several, each for several cpus: where it matters which threads are
     /// under the same one.
     pub fn divided_cache(&self) -> Option<&Cache> {
@@ -257,7 +262,6 @@ pub struct Tlb {
 }
 
 /// Where a machine does not say how many there are.
-#[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_any(number: &u32) -> bool {
     *number == 0
 }

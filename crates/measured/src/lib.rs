@@ -77,10 +77,13 @@ pub fn measured(effort: Effort) -> Measured {
     if let Some(kept) = saved::kept(NAME, &machine, effort) {
         return kept;
     }
-    let fresh = measure(effort);
+    keep(&machine, effort, measure(effort))
+}
+
+/// A figure that cannot be kept is measured again the next time: nothing is lost but time.
+fn keep(machine: &saved::Identity, effort: Effort, fresh: Measured) -> Measured {
     if let Some(folder) = saved::folder() {
-        // A figure that cannot be kept is measured again the next time: nothing is lost but time.
-        let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
+        let _ = saved::store(&folder, NAME, machine, effort, &fresh);
     }
     fresh
 }
@@ -92,17 +95,7 @@ pub fn kept() -> Option<Measured> {
 
 /// Measures now, and keeps the figures instead of those that were kept.
 pub fn measured_afresh(effort: Effort) -> Measured {
-    let fresh = measure(effort);
-    if let Some(folder) = saved::folder() {
-        let _ = saved::store(
-            &folder,
-            NAME,
-            &saved::Identity::of(&sys::Root::default()),
-            effort,
-            &fresh,
-        );
-    }
-    fresh
+    keep(&saved::Identity::of(&sys::Root::default()), effort, measure(effort))
 }
 
 /// What this process gets of one level of the caches.
@@ -165,11 +158,7 @@ pub fn last_level_again() -> Option<Measured> {
     let inner = before.curve.into_iter().filter(|point| !beyond(&point.bytes));
     let curve = timed(&sizes, inner.collect(), &described, Effort::Quick);
     let fresh = figures(curve, before.tlb_curve, described.private);
-    if let Some(folder) = saved::folder() {
-        // As above: what cannot be kept is only measured again.
-        let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
-    }
-    Some(fresh)
+    Some(keep(&machine, effort, fresh))
 }
 
 /// Points that are known, and those of `sizes`. Where the last level ends is looked at more closely: most figures of a program hang on it.

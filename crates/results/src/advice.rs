@@ -141,6 +141,11 @@ impl Native {
         self.user_ns as f64 / self.simulated_ns.max(1) as f64
     }
 
+    /// How far the simulated time is from the measured one: twice as long is as far as half as long.
+    pub fn off(&self) -> f64 {
+        self.ratio().max(f64::MIN_POSITIVE).ln().abs()
+    }
+
     /// Whether the simulated time is about the measured one.
     pub fn is_right(&self) -> bool {
         (1.0 / Native::RIGHT..=Native::RIGHT).contains(&self.ratio())

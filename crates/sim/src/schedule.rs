@@ -313,8 +313,8 @@ impl<'a> Schedule<'a> {
             space: thread.space,
         };
         if thread.next_ref >= thread.warmed {
-            // Only where much came from memory lately: tables of what is in caches are small. So are all where neither classes nor sharing
-            // are kept.
+            // Only where much came from memory since the last look, and where a batch begins: tables of what is in caches are small. So are
+            // all where neither classes nor sharing are kept.
             let far = self.engine.cpus[cpu].far;
             let warms =
                 (COHERENT || CLASSES) && far.abs_diff(thread.far) * 8 >= thread.next_ref.abs_diff(thread.looked) as u64;

@@ -87,14 +87,14 @@ impl Model {
     pub fn basis(&self, default: &str) -> Result<Option<(String, String)>, Failure> {
         if self.machine.as_deref().unwrap_or(default) != HOST {
             let machine = self.machine(default)?;
-            let without = format!(
-                "{} is described without a core: each miss waits by itself, so that its times compare placements only",
-                machine.name
-            );
-            return Ok(machine
-                .core
-                .is_none()
-                .then(|| (without, "no core: compares placements only".to_string())));
+            let without = || {
+                let name = &machine.name;
+                let said = format!(
+                    "{name} is described without a core: each miss waits by itself, so that its times compare placements only"
+                );
+                (said, "no core: compares placements only".to_string())
+            };
+            return Ok(machine.core.is_none().then(without));
         }
         let here = ::measured::here().map_err(Failure::work)?;
         let probed = here.notes_of(machine::Trust::Measured).next().is_some();

@@ -101,8 +101,6 @@ pub struct Recording {
 
 /// Where programs begin, in C's words.
 const MAIN: &str = "main";
-/// Windows of a recording for a budget: enough to be spread over phases of the run.
-const WINDOWS: u32 = 40;
 /// Shorter windows would be of caches that are still empty.
 const LEAST_WINDOW: u64 = 100_000;
 /// The warming of caches before a window: not so little that it is nothing, nor so much that it takes longer than the
@@ -223,8 +221,8 @@ impl Recording {
         Recording {
             from: Some(self.from.clone().unwrap_or_else(|| MAIN.to_string())),
             duration: Some(half),
-            window: Some(((references / f64::from(WINDOWS)) as u64).max(LEAST_WINDOW)),
-            windows: Some(WINDOWS),
+            window: Some(((references / f64::from(capture::WINDOWS)) as u64).max(LEAST_WINDOW)),
+            windows: Some(capture::WINDOWS),
             within: Some(half),
             shorter: progress::Shorter::Nothing,
             ..self.clone()
@@ -247,8 +245,9 @@ impl Recording {
     /// The same with as much to warm caches as the machine's outermost ones hold, where nothing else was asked for.
     pub fn warming(&self, machine: &Machine) -> Recording {
         let instances = |cache: &machine::Cache| u64::from(machine.cpus.div_ceil(cache.cpus_per_instance.max(1)));
-        let outermost = machine.caches.iter().max_by_key(|cache| cache.level);
-        let bytes = outermost.map_or(0, |cache| cache.bytes.saturating_mul(instances(cache)));
+        let bytes = machine
+            .outermost()
+            .map_or(0, |cache| cache.bytes.saturating_mul(instances(cache)));
         Recording {
             warm: self.warm.or(Some(bytes.clamp(LEAST_WARM, MOST_WARM))),
             ..self.clone()

@@ -243,20 +243,31 @@ fn a_wait_for_others_lets_nothing_run_ahead() {
     run(&machine, &program).time("local_stall", 100);
 }
 
-#[test]
-fn a_translation_is_part_of_what_a_load_takes() {
-    let mut machine = machine(100, 10, 8);
-    machine.tlb = Some(machine::Tlb {
+/// Of one entry, which takes 30 ns to refill.
+fn tlb(walkers: u32) -> Option<machine::Tlb> {
+    Some(machine::Tlb {
         entries: 1,
         ways: 1,
         wired: 0,
         refill_ns: 30.0,
-        walkers: 0,
-    });
+        walkers,
+    })
+}
+
+/// A load of each of four pages.
+fn four_pages() -> Program {
     let mut program = Program::new(1);
     for page in 0..4 {
         program.push_at(0, 1, Op::Read, page * 1024 * LINE, 8);
     }
+    program
+}
+
+#[test]
+fn a_translation_is_part_of_what_a_load_takes() {
+    let mut machine = machine(100, 10, 8);
+    machine.tlb = tlb(0);
+    let program = four_pages();
     let outcome = run(&machine, &program);
     outcome.time("total", 4 + 130);
     outcome.time("tlb_stall", 30);
@@ -272,18 +283,8 @@ fn a_translation_is_part_of_what_a_load_takes() {
 fn page_walks_wait_for_a_walker() {
     let of = |walkers| {
         let mut machine = machine(100, 10, 8);
-        machine.tlb = Some(machine::Tlb {
-            entries: 1,
-            ways: 1,
-            wired: 0,
-            refill_ns: 30.0,
-            walkers,
-        });
-        let mut program = Program::new(1);
-        for page in 0..4 {
-            program.push_at(0, 1, Op::Read, page * 1024 * LINE, 8);
-        }
-        run(&machine, &program)
+        machine.tlb = tlb(walkers);
+        run(&machine, &four_pages())
     };
     // One instruction enters each nanosecond, from 1 on. By one walker the fourth walk ends at 1 + 4 * 30.
     of(1).time("total", 1 + 4 * 30 + 100);

@@ -55,11 +55,7 @@ impl Advise {
 }
 
 fn last_level_bytes(machine: &Machine) -> u64 {
-    machine
-        .caches
-        .iter()
-        .max_by_key(|cache| cache.level)
-        .map_or(0, |cache| cache.bytes)
+    machine.outermost().map_or(0, |cache| cache.bytes)
 }
 
 fn is_other(was: u64, is: u64) -> bool {
@@ -67,10 +63,9 @@ fn is_other(was: u64, is: u64) -> bool {
     !(1.0 / OTHER..=OTHER).contains(&times)
 }
 
-/// How far the simulated time is from the measured one, as a factor's logarithm.
+/// How far the simulated time is from the measured one; infinitely, where none was measured.
 fn off(advice: &Advice) -> f64 {
-    let ratio = advice.native.as_ref().map(Native::ratio);
-    ratio.map_or(f64::INFINITY, |ratio| ratio.max(f64::MIN_POSITIVE).ln().abs())
+    advice.native.as_ref().map_or(f64::INFINITY, Native::off)
 }
 
 #[cfg(test)]
