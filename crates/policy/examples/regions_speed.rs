@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::{Accessed, Action, Domains, Nature, Observation, Page, Policy, Tick, Touch, Touched, World};
+use policy::{Accessed, Action, Domains, Nature, Observation, Page, Policy, Ran, Tick, Touch, Touched, World};
 
 /// Each page of a region is touched so often before the other region has its turn.
 const ROUNDS: u64 = 8;
@@ -175,7 +175,8 @@ impl Scene {
             }
             if now % (mix.pages * 10) == 0 {
                 let cpu = self.cpu;
-                self.observe(Observation::Tick(Tick { cpu }));
+                let ran = Some(Ran { thread: 0, space: 0 });
+                self.observe(Observation::Tick(Tick { cpu, ran }));
             }
             let region = now / (mix.pages * ROUNDS) % 2;
             self.touch(region * mix.pages + now * 7 % mix.pages);

@@ -36,7 +36,7 @@ pub use random::Random;
 pub use registry::{entry, registry};
 pub use seam::{
     Accessed, Action, Cost, Interest, Miss, MissAt, MissLevel, Nature, Observation, Placement, Policy, Pressure,
-    Prices, SlotWord, Tick, Touch, Touched, World,
+    Prices, Ran, SlotWord, Tick, Touch, Touched, World,
 };
 pub use settings::{Entry, Kind, Later, Param, PolicyError, Range, Settings, Traits};
 pub use work::WorkOrder;

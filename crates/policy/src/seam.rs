@@ -191,6 +191,15 @@ pub struct Touched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
     pub cpu: u32,
+    /// The thread that ran; `None`: the world does not know.
+    pub ran: Option<Ran>,
+}
+
+/// A thread, and the address space that it runs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub thread: u32,
+    pub space: u32,
 }
 
 /// A node is short of frames.

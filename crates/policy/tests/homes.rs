@@ -156,7 +156,7 @@ fn hot_pages_wait_for_four_others() {
 
 #[test]
 fn hot_pages_wait_for_half_a_millisecond() {
-    let tick = |cpu| Observation::Tick(Tick { cpu });
+    let tick = |cpu| Observation::Tick(Tick { cpu, ran: None });
     let mut scene = Scene::new("migrate", &["trigger=2"]);
     scene.world.now_ns = 1000;
     assert_eq!(scene.misses(2, A, 1, 0), []);
@@ -178,7 +178,7 @@ fn what_waits_is_decided_when_it_is_its_turn() {
     let mut scene = Scene::new("migrate", &["trigger=2", "reset=100"]);
     assert_eq!(scene.misses(2, A, 1, 0), []);
     scene.world.now_ns = 500_000;
-    assert_eq!(scene.see(Observation::Tick(Tick { cpu: 1 })), []);
+    assert_eq!(scene.see(Observation::Tick(Tick { cpu: 1, ran: None })), []);
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Scene {
     /// The pages that are closed at a time.
     fn closed_at(&mut self, us: u64) -> Vec<u64> {
         self.world.now_ns = us * US;
-        let actions = self.see(Observation::Tick(Tick { cpu: 0 }));
+        let actions = self.see(Observation::Tick(Tick { cpu: 0, ran: None }));
         let closed = actions.into_iter().map(|action| match action {
             Action::Close { page, cpus: 0b1111 } => page.number,
             other => panic!("{other:?}"),

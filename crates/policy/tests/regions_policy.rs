@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use policy::{Accessed, Action, Domains, Nature, Observation, Page, Policy, Tick, Touch, Touched, World};
+use policy::{Accessed, Action, Domains, Nature, Observation, Page, Policy, Ran, Tick, Touch, Touched, World};
 use results::RegionsVerdict;
 
 /// A world of one thread that touches a page each us. Pages have their numbers as indices.
@@ -68,14 +68,19 @@ impl Scene {
             moves: 0,
             worked_ns: 0,
         };
+        scene.place(0, 0, 0);
+        scene
+    }
+
+    /// A thread touches a page for the first time.
+    fn place(&mut self, number: u64, thread: u32, cpu: u32) {
         let touch = Touch {
-            page: Page { space: 0, number: 0 },
-            thread: 0,
-            cpu: 0,
+            page: Page { space: 0, number },
+            thread,
+            cpu,
             write: false,
         };
-        scene.policy.place(&touch, &scene.world);
-        scene
+        self.policy.place(&touch, &self.world);
     }
 
     /// Two localities that are spread: the thread is on cpu 0, and its cache has pages 0 to 7 or 8 to 15, which is returned first.
@@ -138,10 +143,16 @@ impl Scene {
     }
 
     fn tick(&mut self, now_us: u64) {
+        self.tick_of(0, self.cpu, now_us);
+    }
+
+    /// A tick of a cpu on which a thread ran.
+    fn tick_of(&mut self, thread: u32, cpu: u32, now_us: u64) {
         self.world.now_ns = now_us * 1000;
         let torn_down = self.report().torn_down;
         let mut actions = Vec::new();
-        let tick = Observation::Tick(Tick { cpu: self.cpu });
+        let ran = Some(Ran { thread, space: 0 });
+        let tick = Observation::Tick(Tick { cpu, ran });
         self.policy.observe(&tick, &self.world, &mut actions);
         assert!(self.carry_out(actions).is_empty());
         if self.report().torn_down > torn_down {
@@ -432,6 +443,26 @@ fn phases_take_no_more_than_their_cost() {
     assert!(broken_off > 0 && bound < free);
     // 1 per mille of 4.1 ms is less than an eighth of a phase.
     assert_eq!(spent("cost=1"), (0, 0));
+}
+
+/// Looks are everybody's: with three more threads, each on a cpu of its own, a quarter of them counts against this one.
+#[test]
+fn looks_count_against_all_cpus_in_use() {
+    let touches = |threads: u32| {
+        // The looks alone take 16 per mille of a cpu's time.
+        let mut scene = Scene::new(&["flush=0", "read=1000", "cost=13"]);
+        for now in 0..40 {
+            for cpu in 1..threads {
+                let number = 100 + u64::from(cpu);
+                scene.place(number, cpu, cpu);
+                scene.tick_of(cpu, cpu, now * 1000 + 50);
+            }
+            scene.run(&TWO, now * 1000..(now + 1) * 1000, 130);
+        }
+        scene.report().touches
+    };
+    assert_eq!(touches(1), 0);
+    assert!(touches(4) > 16);
 }
 
 /// Section 5.1: what the mechanism takes. A look reads the bits of all pages of the regions in use; a phase begins and ends with

@@ -5,7 +5,7 @@ mod accessed;
 use std::collections::HashMap;
 
 use machine::Machine;
-use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Tick, Touched};
+use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Ran, Tick, Touched};
 use trace::Op;
 
 use crate::cache::WATCH;
@@ -222,10 +222,14 @@ impl Engine {
             self.observe(a.who.cpu, Observation::Pressure(Pressure { node, free_frames }))?;
         }
         self.look(a.who.cpu)?;
-        self.tick(a.who.cpu)
+        let ran = Ran {
+            thread: a.who.thread,
+            space: page.space,
+        };
+        self.tick(a.who.cpu, ran)
     }
 
-    fn tick(&mut self, cpu: u32) -> Result<(), SimError> {
+    fn tick(&mut self, cpu: u32, ran: Ran) -> Result<(), SimError> {
         let clock = self.cpus[cpu as usize].clock;
         let Some(dynamic) = &mut self.dynamic else {
             return Ok(());
@@ -235,7 +239,7 @@ impl Engine {
             return Ok(());
         }
         *next = (clock / dynamic.tick + 1) * dynamic.tick;
-        self.observe(cpu, Observation::Tick(Tick { cpu }))
+        self.observe(cpu, Observation::Tick(Tick { cpu, ran: Some(ran) }))
     }
 
     pub fn observe(&mut self, cpu: u32, observation: Observation) -> Result<(), SimError> {

@@ -109,7 +109,7 @@ impl Decisions {
                 }
             }
             Entry::Tick { at, space, cpu } => {
-                self.observe(*space, *at, &Observation::Tick(Tick { cpu: *cpu }), asked);
+                self.observe(*space, *at, &Observation::Tick(Tick { cpu: *cpu, ran: None }), asked);
             }
             Entry::Pressure {
                 at,

@@ -18,7 +18,7 @@ impl Regions {
     pub(super) fn decide(&mut self, world: &World, actions: &mut Vec<Action>) {
         self.switches.begin_anew();
         let (caches, cache_bytes) = (self.domains.count(), self.domains.bytes);
-        let numbers: Vec<u32> = self.spaces.keys().copied().collect();
+        let numbers: Vec<u32> = self.running().map(|(number, _)| number).collect();
         let working_sets: Vec<u64> = numbers
             .iter()
             .map(|&space| self.space_bytes(space, world.page_bytes))
@@ -130,29 +130,21 @@ impl Regions {
             .unzip()
     }
 
-    /// All threads of an address space go to the cpus of a cache, where it has enough of them.
+    /// All threads of an address space that run go to the cpus of a cache, where it has enough of them.
     fn put_space(&mut self, number: u32, cache: u32, actions: &mut Vec<Action>) {
         let cpus: Vec<u32> = self.domains.cpus(cache).collect();
-        let loads: Vec<usize> = cpus
-            .iter()
-            .map(|&cpu| {
-                let others = self.spaces.iter().filter(|(other, _)| **other != number);
-                others.map(|(_, space)| space.threads_on(cpu)).sum()
-            })
-            .collect();
+        let threads: Vec<u32> = self.running().flat_map(|(_, space)| space.cpus(self.scans)).collect();
+        let load = |&cpu: &u32| (threads.iter().filter(|on| **on == cpu).count(), cpu);
+        let mut loads: Vec<(usize, u32)> = cpus.iter().map(load).collect();
         let Some(space) = self.spaces.get_mut(&number) else {
             return;
         };
-        if space.threads.len() > cpus.len() {
+        if space.cpus(self.scans).count() > cpus.len() {
             space.cache = None;
             return;
         }
         space.cache = Some(cache);
-        let mut loads: Vec<(usize, u32)> = loads.into_iter().zip(cpus.iter().copied()).collect();
-        for load in &mut loads {
-            load.0 += space.threads_on(load.1);
-        }
-        for (&number, thread) in &mut space.threads {
+        for (number, thread) in space.running(self.scans) {
             if cpus.contains(&thread.cpu) {
                 continue;
             }

@@ -12,7 +12,9 @@ use super::space::Space;
 use super::switches::Switches;
 use super::working_set::{Bits, bytes, histogram};
 use crate::domains::{Domains, Following};
-use crate::seam::{Accessed, Action, Interest, Nature, Observation, Placement, Policy, Prices, Touch, Touched, World};
+use crate::seam::{
+    Accessed, Action, Interest, Nature, Observation, Placement, Policy, Prices, Tick, Touch, Touched, World,
+};
 use crate::settings::{PolicyError, Settings};
 use results::{RegionsMoment, RegionsSpent, RegionsVerdict};
 
@@ -51,8 +53,11 @@ pub struct Regions {
     pub(super) alone: Alone,
     /// When each cpu's next phase begins.
     next_phase_ns: Vec<u64>,
-    /// What phases have taken of each cpu's time.
+    /// What phases have taken of each cpu's time, and looks and tables of that of each cpu in use.
     phases_ns: Vec<u64>,
+    shared_ns: u64,
+    /// Cpus whose threads ran lately; at least one.
+    busy: u64,
     /// How many of its phases have followed soon on another, since regions were being found.
     soon: Vec<u64>,
     /// Phases since the last that changed a region, or after which one was spread.
@@ -90,6 +95,8 @@ impl Regions {
             alone: Alone::default(),
             next_phase_ns: Vec::new(),
             phases_ns: Vec::new(),
+            shared_ns: 0,
+            busy: 1,
             soon: Vec::new(),
             idle_phases: 0,
             doomed: None,
@@ -129,7 +136,7 @@ impl Regions {
         let index = touched.index;
         let region = self.partition.meet(index, touched.page);
         let space = self.spaces.entry(touched.page.space).or_default();
-        space.saw(touched.thread, touched.cpu);
+        space.saw(touched.thread, touched.cpu, self.scans);
         if touched.nature != Nature::Data {
             self.partition.make_global(index);
             self.show(index, actions);
@@ -241,6 +248,7 @@ impl Regions {
     fn change_entries(&mut self, actions: &mut Vec<Action>) {
         let ns = self.closing.take_changed() * self.rules.entry_ns;
         self.counts.spent.tables_ns += ns;
+        self.shared_ns += ns / self.busy;
         self.work(ns, actions);
     }
 
@@ -255,7 +263,20 @@ impl Regions {
         }
     }
 
-    fn tick(&mut self, cpu: u32, world: &World, actions: &mut Vec<Action>) {
+    /// Address spaces that were in use lately, by number.
+    pub(super) fn running(&self) -> impl Iterator<Item = (u32, &Space)> {
+        let spaces = self.spaces.iter().filter(|(_, space)| space.is_running(self.scans));
+        spaces.map(|(&number, space)| (number, space))
+    }
+
+    fn tick(&mut self, tick: &Tick, world: &World, actions: &mut Vec<Action>) {
+        let cpu = tick.cpu;
+        if let Some(ran) = tick.ran {
+            self.spaces
+                .entry(ran.space)
+                .or_default()
+                .saw(ran.thread, cpu, self.scans);
+        }
         let due = world.now_ns >= self.next_phase_ns[cpu as usize] && self.domains.count() > 1 && self.scans > 0;
         match &self.phase {
             // Where the cpu has nothing to run any more, another one's tick ends its phase.
@@ -263,7 +284,10 @@ impl Regions {
                 self.end_phase(self.tick_of(world.now_ns), world, actions);
             }
             // A thread may be on its way from here.
-            None if due && !self.spaces.values().any(|space| space.threads_on(cpu) > 0) => {}
+            None if due
+                && !self
+                    .running()
+                    .any(|(_, space)| space.cpus(self.scans).any(|on| on == cpu)) => {}
             None if due && !self.could_pay(world.page_bytes) => {
                 // Nothing can be gained by regions, whatever they are: only address spaces get caches.
                 self.decide(world, actions);
@@ -286,8 +310,7 @@ impl Regions {
 
     /// Whether phases and looks may take so much more of a cpu's time.
     fn may_take(&self, cpu: u32, more_ns: u64, now_ns: u64) -> bool {
-        let spent = &self.counts.spent;
-        let taken_ns = self.phases_ns[cpu as usize] + spent.scanning_ns + spent.tables_ns + more_ns;
+        let taken_ns = self.phases_ns[cpu as usize] + self.shared_ns + more_ns;
         let within = |cost: u64| u128::from(taken_ns) * 1000 <= u128::from(now_ns) * u128::from(cost);
         self.rules.cost.is_none_or(within)
     }
@@ -295,8 +318,8 @@ impl Regions {
     /// Whether regions of any address space could gain, by its working set alone.
     fn could_pay(&self, page_bytes: u64) -> bool {
         let (bytes, caches, bounds) = (self.domains.bytes, self.domains.count(), &self.rules.bounds);
-        let mut spaces = self.spaces.iter().filter(|(_, space)| space.rests == 0);
-        spaces.any(|(&number, _)| by_size(self.space_bytes(number, page_bytes), bytes, caches, bounds).is_none())
+        let mut spaces = self.running().filter(|(_, space)| space.rests == 0);
+        spaces.any(|(number, _)| by_size(self.space_bytes(number, page_bytes), bytes, caches, bounds).is_none())
     }
 
     fn begin_phase(&mut self, cpu: u32, world: &World, actions: &mut Vec<Action>) {
@@ -348,9 +371,13 @@ impl Regions {
 
     /// When the next phases begin, after one that ended now.
     fn rest(&mut self, cpu: u32, now_ns: u64, growing: bool, changed: bool) {
-        let spaces = self.spaces.values();
-        let unknown = spaces.clone().any(|space| space.verdict == RegionsVerdict::StayUnknown);
-        self.idle_phases = match changed || spaces.clone().any(|space| space.spread) {
+        let unknown = self
+            .running()
+            .any(|(_, space)| space.verdict == RegionsVerdict::StayUnknown);
+        let spread = self.running().any(|(_, space)| space.spread);
+        let threads = self.running().map(|(_, space)| space.cpus(self.scans).count() as u64);
+        let threads = threads.sum::<u64>();
+        self.idle_phases = match changed || spread {
             true => 0,
             false => self.idle_phases + 1,
         };
@@ -364,7 +391,6 @@ impl Regions {
             rest_ns << self.idle_phases.min(SELDOM)
         };
         // A thread that goes from cpu to cpu has no more phases than one that stays.
-        let threads = spaces.map(|space| space.threads.len() as u64).sum::<u64>();
         let next_ns = now_ns + rest_ns / threads.max(1);
         for next in &mut self.next_phase_ns {
             *next = (*next).max(next_ns);
@@ -379,8 +405,12 @@ impl Regions {
             spaces.insert(together[0].page.space);
         }
         for space in spaces {
-            self.spaces.entry(space).or_default().scans += 1;
+            let space = self.spaces.entry(space).or_default();
+            space.scans += 1;
+            space.found = self.scans;
         }
+        let busy: BTreeSet<u32> = self.running().flat_map(|(_, space)| space.cpus(self.scans)).collect();
+        self.busy = (busy.len() as u64).max(1);
         let (mut open, mut read) = (Vec::new(), 0);
         for page in accessed {
             let region = self.partition.meet(page.index, page.page);
@@ -403,6 +433,7 @@ impl Regions {
         }
         let ns = read * self.rules.read_ns;
         self.counts.spent.scanning_ns += ns;
+        self.shared_ns += ns / self.busy;
         self.work(ns, actions);
         let passed_ns = world.now_ns.saturating_sub(self.last_scan_ns);
         self.last_scan_ns = world.now_ns;
@@ -422,7 +453,7 @@ impl Policy for Regions {
     /// Where frames are is not its matter, but who runs where is.
     fn place(&mut self, touch: &Touch, _world: &World) -> Placement {
         let space = self.spaces.entry(touch.page.space).or_default();
-        space.saw(touch.thread, touch.cpu);
+        space.saw(touch.thread, touch.cpu, self.scans);
         Placement::default()
     }
 
@@ -441,7 +472,7 @@ impl Policy for Regions {
         self.meet_world(world);
         match observation {
             Observation::Touched(touched) => self.touched(touched, world, actions),
-            Observation::Tick(tick) => self.tick(tick.cpu, world, actions),
+            Observation::Tick(tick) => self.tick(tick, world, actions),
             _ => {}
         }
         self.change_entries(actions);

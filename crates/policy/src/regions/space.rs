@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::phase::Watched;
+use super::working_set::SCANS;
 use results::RegionsVerdict;
 
 #[derive(Default)]
@@ -26,12 +27,16 @@ pub(super) struct Space {
     pub threads: BTreeMap<u32, Thread>,
     /// Scans that found one of its pages accessed: others passed while it did not run.
     pub scans: u64,
+    /// The last of them, as all scans are counted.
+    pub found: u64,
 }
 
 /// Where a thread was seen, and when it was moved last, if no phase came in between.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Thread {
     pub cpu: u32,
+    /// How many scans there had been.
+    pub seen: u64,
     pub moved_ns: Option<u64>,
 }
 
@@ -77,13 +82,33 @@ impl Space {
         all.checked_div(moved)
     }
 
-    /// A thread touches something on a cpu.
-    pub fn saw(&mut self, thread: u32, cpu: u32) {
-        self.threads.entry(thread).or_default().cpu = cpu;
+    /// A thread runs on a cpu, after so many scans.
+    pub fn saw(&mut self, thread: u32, cpu: u32, scans: u64) {
+        let thread = self.threads.entry(thread).or_default();
+        (thread.cpu, thread.seen) = (cpu, scans);
     }
 
-    /// Threads on a cpu, as far as it is known.
-    pub fn threads_on(&self, cpu: u32) -> usize {
-        self.threads.values().filter(|thread| thread.cpu == cpu).count()
+    /// Whether it was in use lately. What has ended, or waits for long, needs no cache.
+    pub fn is_running(&self, scans: u64) -> bool {
+        is_recent(self.found, scans)
     }
+
+    /// Its threads that ran lately, by number.
+    pub fn running(&mut self, scans: u64) -> impl Iterator<Item = (u32, &mut Thread)> {
+        let threads = self.threads.iter_mut();
+        let recent = threads.filter(move |(_, thread)| is_recent(thread.seen, scans));
+        recent.map(|(&number, thread)| (number, thread))
+    }
+
+    /// The cpus of its threads that ran lately, one for each of them.
+    pub fn cpus(&self, scans: u64) -> impl Iterator<Item = u32> {
+        let threads = self.threads.values();
+        let recent = threads.filter(move |thread| is_recent(thread.seen, scans));
+        recent.map(|thread| thread.cpu)
+    }
+}
+
+/// Whether so few scans went by that they are remembered.
+fn is_recent(seen: u64, scans: u64) -> bool {
+    scans - seen <= u64::from(SCANS)
 }

@@ -2,7 +2,7 @@
 
 use machine::Machine;
 use policy::{
-    Action, Following, Interest, MissLevel, Nature, Observation, Policy, Pressure, Tick, Touch, Touched, World,
+    Action, Following, Interest, MissLevel, Nature, Observation, Policy, Pressure, Ran, Tick, Touch, Touched, World,
 };
 use rayon::prelude::*;
 use results::{Cpu, CpuMemory, Outcome};
@@ -218,7 +218,15 @@ impl Host {
         if miss.now_ns() >= self.next_tick_ns[cpu] {
             let tick = self.interest.tick_ns;
             self.next_tick_ns[cpu] = (miss.now_ns() / tick + 1) * tick;
-            self.observe(stream, cpu, Observation::Tick(Tick { cpu: cpu as u32 }), page);
+            let ran = Ran {
+                thread: miss.thread(),
+                space: stream.pages[page].page.space,
+            };
+            let tick = Tick {
+                cpu: cpu as u32,
+                ran: Some(ran),
+            };
+            self.observe(stream, cpu, Observation::Tick(tick), page);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use policy::{
-    Accessed, Action, Interest, Miss, MissLevel, Nature, Observation, Page, Placement, Pressure, Tick, Touched,
+    Accessed, Action, Interest, Miss, MissLevel, Nature, Observation, Page, Placement, Pressure, Ran, Tick, Touched,
 };
 
 use super::{Model, units};
@@ -175,7 +175,11 @@ impl Model<'_> {
         if tick > 0 && clock + took >= self.moments.next_tick[piece.cpu] {
             self.moments.next_tick[piece.cpu] = ((clock + took) / tick + 1) * tick;
             let cpu = piece.cpu as u32;
-            took += self.observe(piece.cpu, &Observation::Tick(Tick { cpu }), clock + took);
+            let ran = Some(Ran {
+                thread: piece.thread,
+                space: piece.page.space,
+            });
+            took += self.observe(piece.cpu, &Observation::Tick(Tick { cpu, ran }), clock + took);
         }
         took
     }
