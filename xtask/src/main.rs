@@ -4,13 +4,15 @@
 //! which are committed, and the page and the JSON schema of results to `docs/src`, which are not. `cargo xtask check` fails if
 //! what is committed differs from what would be written. `cargo xtask readme` runs the demonstration and records programs, and
 //! writes what comes of that into README.md and the page on recording; `cargo xtask book` runs the commands whose output pages of the book show, of
-//! all pages or of those that are named (`cargo xtask book advice tutorial`). Manual
+//! all pages or of those that are named (`cargo xtask book advice tutorial`). `cargo xtask truth FILE` writes the table of
+//! predictions and measurements into the book, from what `domicile truth --json` printed. Manual
 //! pages and completions come from the command itself (`domicile man`, `domicile completions`).
 #![forbid(unsafe_code)]
 
 mod book;
 mod headers;
 mod readme;
+mod truth;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,10 +26,14 @@ fn main() -> ExitCode {
     let done = match task.as_deref() {
         Some("generate") => generate(root),
         Some("check") => check(root),
+        Some("truth") => match std::env::args().nth(2) {
+            Some(file) => truth::write(root, Path::new(&file)),
+            None => Err("truth needs the file that `domicile truth --json` printed".to_string()),
+        },
         Some("readme") => write_readme(root),
         Some("book") => write_book(root, &std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
-            eprintln!("usage: cargo xtask generate | check | readme | book [PAGE]...");
+            eprintln!("usage: cargo xtask generate | check | truth FILE | readme | book [PAGE]...");
             return ExitCode::from(2);
         }
     };

@@ -50,7 +50,7 @@ fn between(text: &str, part: &str, body: &str) -> Result<String, String> {
 fn headline(page: &str) -> Result<String, String> {
     let run = page.lines().find(|line| line.starts_with("Run on "));
     let machine = run.and_then(|line| line.split(", gcc").next());
-    let sums: Vec<&str> = ["- all: ", "- set held: ", "- foreign: ", "- range of gains: "]
+    let sums: Vec<&str> = ["- all: ", "- half held: ", "- foreign: ", "- range of gains: "]
         .iter()
         .filter_map(|start| page.lines().find(|line| line.starts_with(start)))
         .collect();

@@ -13,6 +13,7 @@ use crate::causes::{causes, gains};
 use crate::matters::Matters;
 use crate::names::{candidates, candidates_of, outcome_of};
 use crate::native;
+use crate::range;
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
 use crate::words::NOTHING;
@@ -210,6 +211,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     advice.broke.clone_from(&settings.broke);
     advice.machine.basis.clone_from(&settings.machine_is);
     advice.native = native;
+    advice.truth = settings.truth.filter(|_| machine.name == range::MEASURED);
     advice.verdict = verdict::verdict(&advice);
     advice.todo = todo::todo(&advice);
     advice.otherwise = todo::otherwise(&advice, settings);

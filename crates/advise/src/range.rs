@@ -1,11 +1,11 @@
-//! How far a predicted gain may be off: by the pairs of programs that `make truth` measured.
+//! How far a predicted gain may be off: by pairs of programs that were measured.
 //!
-//! A ratio `p` of run times was measured as `p^k`; `truth/range.json` has the smallest and the largest `k`, and is written by
-//! the command that writes the table of the book.
+//! A ratio `p` of run times was measured as `p^k`. The smallest and the largest `k` are those that `domicile truth` found on this
+//! machine, else those of the book: `truth/range.json`, written by the command that writes its table.
 
 use std::sync::LazyLock;
 
-use results::Native;
+use results::Advice;
 
 /// The machine that the pairs were measured on.
 pub const MEASURED: &str = "host";
@@ -16,12 +16,17 @@ static EXPONENTS: LazyLock<[f64; 2]> = LazyLock::new(|| {
     ["least", "most"].map(|key| written[key].as_f64().expect("a command wrote it, and a test reads it"))
 });
 
-/// The least and the most that a change saves of which `gain` is predicted, as parts of the run time. `native`: the clock beside
+/// The least and the most that a change saves of which `gain` is predicted, as parts of the run time. The advice has the clock beside
 /// the simulation. Where they are far apart, so is the gain: waiting that does not exist cannot be saved, and time of which
 /// the simulation knows nothing may be this waiting or any other.
-pub fn range(gain: f64, native: Option<&Native>) -> [f64; 2] {
-    let [mut least, mut most] = *EXPONENTS;
-    if let Some(native) = native.filter(|native| !native.is_right() && native.user_ns > 0) {
+pub fn range(gain: f64, advice: &Advice) -> [f64; 2] {
+    let own = advice.truth.map(|truth| [truth.least, truth.most]);
+    let [mut least, mut most] = own.unwrap_or(*EXPONENTS);
+    if let Some(native) = advice
+        .native
+        .as_ref()
+        .filter(|native| !native.is_right() && native.user_ns > 0)
+    {
         let ratio = native.ratio();
         least *= ratio.min(1.0 / ratio);
         most *= ratio.max(1.0);
@@ -32,11 +37,36 @@ pub fn range(gain: f64, native: Option<&Native>) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use results::{Native, TruthRange};
+
+    fn by_book(gain: f64, native: Option<Native>) -> [f64; 2] {
+        range(
+            gain,
+            &Advice {
+                native,
+                ..Advice::default()
+            },
+        )
+    }
+
+    #[test]
+    fn what_was_found_on_this_machine_comes_first() {
+        let advice = Advice {
+            truth: Some(TruthRange {
+                least: 0.5,
+                most: 2.0,
+                ..TruthRange::default()
+            }),
+            ..Advice::default()
+        };
+        // Three quarters less is a ratio of 4: 2 to 16.
+        assert_eq!(range(0.75, &advice), [0.5, 0.9375]);
+    }
 
     #[test]
     fn a_range_holds_the_gain_and_stays_below_the_whole() {
         for gain in [0.01, 0.1, 0.5, 0.9, 0.999] {
-            let [least, most] = range(gain, None);
+            let [least, most] = by_book(gain, None);
             assert!(
                 0.0 < least && least < gain && gain < most && most < 1.0,
                 "{gain}: {least} to {most}"
@@ -51,8 +81,8 @@ mod tests {
             simulated_ns: 100,
             ..Native::default()
         };
-        let range = |user_ns| range(0.5, Some(&native(user_ns)));
-        assert_eq!(range(140), super::range(0.5, None));
+        let range = |user_ns| by_book(0.5, Some(native(user_ns)));
+        assert_eq!(range(140), by_book(0.5, None));
         let ([least, most], [right_least, right_most]) = (range(20), range(100));
         assert!(least < 0.3 * right_least && most == right_most, "{least} {most}");
         let [least, most] = range(300);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use machine::Machine;
 use policy::slots::Plan;
-use results::Native;
+use results::{Native, TruthRange};
 use sim::{Config, Detail, Order, PolicySpec, Window};
 
 /// How far the work has come. Simulations follow one another, or go on side by side; how many there will be is not known before.
@@ -53,6 +53,8 @@ pub struct Settings<'a> {
     pub no_colors: Option<String>,
     /// What the whole run took on this machine without the recorder, where that was measured; without what is simulated.
     pub native: Option<Native>,
+    /// How far predictions were off on this machine, where that was measured.
+    pub truth: Option<TruthRange>,
     /// Whether the program was just run, so that it can be said why it was not timed.
     pub ran: bool,
     /// Why the run that the trace is of is not taken for a whole one, where that is known.
@@ -78,6 +80,7 @@ impl Default for Settings<'_> {
             machine_is: None,
             no_colors: None,
             native: None,
+            truth: None,
             ran: false,
             broke: None,
             progress: None,

@@ -51,9 +51,9 @@ pub fn todo(advice: &Advice) -> Vec<Todo> {
     all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     if advice.machine.name == range::MEASURED {
         for todo in &mut all {
-            todo.range = todo.gain.map(|gain| range::range(gain, advice.native.as_ref()));
+            todo.range = todo.gain.map(|gain| range::range(gain, advice));
             for other in &mut todo.instead {
-                other.range = Some(range::range(other.gain, advice.native.as_ref()));
+                other.range = Some(range::range(other.gain, advice));
             }
         }
     }

@@ -19,6 +19,7 @@ mod saved;
 mod simulate;
 mod sweep;
 mod trace;
+mod truth;
 mod watching;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ pub enum Verb {
     Compare(compare::Compare),
     Run(run::Run),
     Reproduce(reproduce::Reproduce),
+    Truth(truth::Truth),
     Daemon(daemon::Daemon),
     Completions(completions::Completions),
     Man(man::Man),
@@ -70,6 +72,7 @@ impl Verb {
             Verb::Compare(verb) => verb.run(console),
             Verb::Run(verb) => verb.run(console),
             Verb::Reproduce(verb) => verb.run(console),
+            Verb::Truth(verb) => verb.run(console),
             Verb::Daemon(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),

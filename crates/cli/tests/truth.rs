@@ -1,31 +1,18 @@
-//! `truth/run`: the pairs before and after a known change, on sizes that take no time.
+//! `domicile truth`: pairs before and after a known change, on sizes that take no time.
 
-use crate::house;
+use crate::house::{self, Room, domicile};
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-use house::Room;
 use serde_json::Value;
-
-fn truth(arguments: &[&str]) -> Output {
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../truth/run");
-    Command::new(run).args(arguments).output().unwrap()
-}
-
-fn printed(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
 
 /// Whether there is what a small pair needs.
 fn can_run() -> bool {
-    harness::tool("python3") && harness::tool("gcc") && harness::tool("valgrind")
+    harness::tool("cc") && harness::tool("valgrind")
 }
 
 /// A list of pairs of `walk.c`: the last argument of each side is the size of the matrix.
-fn pairs(room: &Room, sizes: &[(&str, u32, u32)]) -> PathBuf {
+fn pairs(room: &Room, sizes: &[(&str, u32, u32)]) -> String {
+    let programs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../truth/programs");
+    std::os::unix::fs::symlink(programs, room.path("programs")).unwrap();
     let text: String = sizes
         .iter()
         .map(|(name, before, after)| {
@@ -35,93 +22,108 @@ fn pairs(room: &Room, sizes: &[(&str, u32, u32)]) -> PathBuf {
             )
         })
         .collect();
-    room.file("pairs.toml", &text).into()
+    room.file("pairs.toml", &text)
 }
 
 #[test]
-fn the_pairs_are_many_and_half_of_them_held_back() {
-    if !harness::tool("python3") {
-        return;
-    }
-    let counted = |set: &str| {
-        let list = printed(&truth(&["--list", "--set", set]));
-        let pairs: Vec<&str> = list.lines().skip(3).collect();
-        assert_eq!(list.lines().next().unwrap(), format!("{} pairs", pairs.len()));
-        let foreign = pairs.iter().filter(|pair| pair.contains(" foreign: ")).count();
-        (pairs.len(), foreign)
-    };
-    let (all, foreign) = counted("all");
-    let (build, held) = (counted("build").0, counted("held").0);
-    assert!(all >= 25 && foreign >= 10, "{all} pairs, {foreign} by others");
-    assert_eq!(build + held, all);
-    assert!(build.abs_diff(held) <= all / 4, "{build} and {held}");
+fn ten_pairs_are_listed() {
+    let (list, _) = house::output(&["truth", "--list"], 0);
+    assert!(
+        list.contains("10 pairs") && list.contains("false-sharing-plain"),
+        "{list}"
+    );
+    let (held, _) = house::output(&["truth", "--list", "--half", "held"], 0);
+    assert!(held.contains("padded-rows") && !held.contains("walk-order-c"), "{held}");
 }
 
 #[test]
-fn small_pairs_are_measured_predicted_and_printed() {
+fn small_pairs_are_measured_and_predicted() {
     if !can_run() {
         return;
     }
     let room = Room::new();
     let list = pairs(&room, &[("small", 300, 300), ("smaller", 150, 150)]);
-    let out = room.path("out");
-    let common = ["--pairs", list.to_str().unwrap(), "--out", &out, "--rounds", "2"];
-    let simulated = [
+    let (out, keep) = (room.path("out.json"), room.path("keep"));
+    let arguments = [
+        "truth",
+        &list,
+        "--rounds",
+        "2",
         "--machine",
         "clovertown-x5355",
-        "--domicile",
-        env!("CARGO_BIN_EXE_domicile"),
+        "-o",
+        &out,
+        "--keep",
+        &keep,
     ];
-    let table = printed(&truth(&[&common[..], &simulated].concat()));
-    let row = table
+    let (text, _) = house::output(&arguments, 0);
+    let row = text
         .lines()
         .find(|line| line.trim_start().starts_with("small "))
         .unwrap();
-    assert!(row.contains("walk order") && row.contains("ours: C"), "{row}");
-    assert!(table.contains("all: 2 pairs, 2 predicted"), "{table}");
-    // A miss says which side misses.
-    let missed = table.lines().filter(|line| line.ends_with(" no")).count();
-    let sides = table.lines().filter(|line| line.contains(": before ")).count();
-    assert!(sides >= missed, "{table}");
-    let kept = std::fs::read_to_string(Path::new(&out).join("truth.json")).unwrap();
-    let kept: Value = serde_json::from_str(&kept).unwrap();
-    for name in ["small", "smaller"] {
-        let one = &kept["results"][name];
-        assert_eq!(one["measured"]["seconds"]["before"].as_array().unwrap().len(), 2);
+    assert!(row.contains("walk order"), "{row}");
+    assert!(text.contains("of 2, within 2") && text.contains("of 4 runs"), "{text}");
+    let result: Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    assert_eq!(result["about"]["machine"], "clovertown-x5355");
+    for (at, size) in [300, 150].into_iter().enumerate() {
+        let pair = &result["pairs"][at];
+        assert_eq!(pair["measured"]["rounds"].as_array().unwrap().len(), 2);
         // The window is that of the work: each of four passes reads each element once, and little else.
-        let size = if name == "small" { 300 } else { 150 };
-        let references = one["predicted"]["references"]["before"].as_u64().unwrap();
-        assert!(
-            (4 * size * size..5 * size * size).contains(&references),
-            "{name}: {references}"
-        );
+        let references = pair["predicted"]["before_references"].as_u64().unwrap();
+        assert!((4 * size * size..5 * size * size).contains(&references), "{references}");
+        let of = |what: &str| pair["predicted"][what].as_f64().unwrap();
+        assert!((of("before_ns") / of("after_ns") - of("ratio")).abs() < 1e-6);
     }
+    // Recordings that are there are taken, whatever they are.
+    std::fs::write(room.folder().join("keep/small-before.dtr"), "no recording").unwrap();
+    let again = domicile(&[
+        "truth",
+        &list,
+        "--only",
+        "small",
+        "--rounds",
+        "1",
+        "--as-probed",
+        "--keep",
+        &keep,
+        "--json",
+    ])
+    .output()
+    .unwrap();
+    assert_eq!(again.status.code(), Some(1));
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(again["failed"][0]["name"], "small", "{again}");
 }
 
 #[test]
-fn a_pair_that_prints_other_results_is_refused_and_the_others_go_on() {
+fn a_pair_that_prints_other_results_is_named_and_the_others_go_on() {
     if !can_run() {
         return;
     }
     let room = Room::new();
     let list = pairs(&room, &[("unlike", 150, 160), ("like", 150, 150)]);
-    let out = room.path("out");
-    let ended = truth(&[
-        "--pairs",
-        list.to_str().unwrap(),
-        "--out",
-        &out,
-        "--rounds",
-        "1",
-        "--measure-only",
-    ]);
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("unlike: before and after print other results"), "{said}");
-    let table = String::from_utf8_lossy(&ended.stdout);
-    assert!(table.contains("all: 1 pairs"), "{table}");
+    let (text, said) = house::output(&["truth", &list, "--rounds", "1", "--clock-only"], 1);
     assert!(
-        table.contains("unlike: failed: unlike: before and after print"),
-        "{table}"
+        said.contains("domicile: unlike: before and after print other results"),
+        "{said}"
     );
+    assert!(text.contains("like ") && !text.contains("unlike"), "{text}");
+    assert!(!text.contains("predicted"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused() {
+    let room = Room::new();
+    let (_, said) = house::output(&["truth", "--only", "nobody"], 2);
+    assert!(
+        said.contains("no pair is called `nobody`; there are walk-order-c, "),
+        "{said}"
+    );
+    let (_, said) = house::output(&["truth", "--only", "walk-order-c", "--half", "held"], 2);
+    assert!(said.contains("no pair is left"), "{said}");
+    let list = room.file("pairs.toml", "[[pair]]\nname = 1\n");
+    let (_, said) = house::output(&["truth", &list], 2);
+    assert!(said.contains("pairs.toml:") && said.contains("name"), "{said}");
+    let (_, said) = house::output(&["truth", &room.path("none.toml")], 2);
+    assert!(said.contains("none.toml: No such file"), "{said}");
 }

@@ -25,12 +25,13 @@ fn main() {
         );
     }
     println!(
-        "cache {} KiB at {:.1} ns, memory {:.1} ns, TLB reach {:?}, refill {:?}; measured in {:.1} s",
+        "cache {} KiB at {:.1} ns, memory {:.1} ns, TLB reach {:?}, refill {:?}, walkers {:?}; measured in {:.1} s",
         measured.cache_bytes >> 10,
         measured.cache_ns,
         measured.memory_ns,
         measured.tlb_reach_bytes,
         measured.refill_ns,
+        measured.walkers,
         start.elapsed().as_secs_f64()
     );
 }

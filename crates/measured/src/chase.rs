@@ -51,6 +51,31 @@ pub fn pages(page_bytes: u64, effort: Effort) -> Vec<Point> {
     })
 }
 
+/// Time a load of one line of each of so many pages, in random order, where no load waits for another: translations go on side by side, as
+/// many as the processor walks page tables for at once.
+pub fn pages_at_once(page_bytes: u64, count: u64, effort: Effort) -> f64 {
+    let mut random = Random(0x94d0_49bb_1331_11eb);
+    let room = vec![1u32; (count * page_bytes / 4) as usize];
+    let mut places: Vec<u32> = (0..count).map(|page| apart(page, page_bytes)).collect();
+    random.shuffle(&mut places);
+    let passes = LOADS_MIN.div_ceil(count);
+    let bytes = count * page_bytes;
+    let timed = curve(&[bytes], effort, |_| {
+        let begin = thread_time();
+        for _ in 0..passes {
+            black_box(
+                places
+                    .iter()
+                    .map(|&place| room[place as usize])
+                    .fold(0, u32::wrapping_add),
+            );
+        }
+        let taken = thread_time() - begin;
+        taken.as_secs_f64() * 1e9 / (passes * count) as f64
+    });
+    timed[0].ns
+}
+
 /// The load of a page: a different line in each, so that the pages do not fight for one cache set.
 fn apart(page: u64, page_bytes: u64) -> u32 {
     let line = page % (page_bytes / LINE);

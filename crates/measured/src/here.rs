@@ -17,7 +17,6 @@ pub fn here() -> Result<HostReport, MachineError> {
     Ok(report)
 }
 
-/// Puts measured figures in the place of assumed ones, and notes each.
 /// The machine that `name_or_path` names, as [`machine::load`] reads it; `host` is [`here`].
 pub fn load(name_or_path: &str) -> Result<Machine, MachineError> {
     match name_or_path {
@@ -26,6 +25,7 @@ pub fn load(name_or_path: &str) -> Result<Machine, MachineError> {
     }
 }
 
+/// Puts measured figures in the place of assumed ones, and notes each.
 fn take(report: &mut HostReport, measured: Option<&Measured>, processor: Option<&Processor>) {
     if let Some(measured) = measured {
         take_caches(report, measured);
@@ -112,8 +112,13 @@ fn take_translation(report: &mut HostReport, measured: &Measured) {
         tlb.entries
     };
     tlb.refill_ns = tenths(refill);
+    tlb.walkers = measured.walkers.unwrap_or(tlb.walkers);
+    let at_once = match tlb.walkers {
+        0 => String::new(),
+        walkers => format!(", {walkers} of them at a time"),
+    };
     let text = format!(
-        "reaches {} KiB of small pages; beyond, translation adds {} ns to a load of another page",
+        "reaches {} KiB of small pages; beyond, translation adds {} ns to a load of another page{at_once}",
         reach >> 10,
         tlb.refill_ns
     );

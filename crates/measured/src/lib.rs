@@ -17,6 +17,7 @@ mod knee;
 pub mod processor;
 mod saved;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use machine::host;
@@ -51,6 +52,10 @@ pub struct Measured {
     pub tlb_reach_bytes: Option<u64>,
     /// What translation adds to a load of a page clearly beyond that, in nanoseconds.
     pub refill_ns: Option<f64>,
+    /// How many translations go on at once: what one takes by what it adds to loads that do not wait for each other; none where
+    /// nothing was added.
+    #[serde(default)]
+    pub walkers: Option<u32>,
     /// Time over working set, every line of each page.
     pub curve: Vec<Point>,
     /// Time that the TLB adds, over bytes of pages of which one line each is used.
@@ -86,6 +91,18 @@ fn keep(machine: &saved::Identity, effort: Effort, fresh: Measured) -> Measured 
         let _ = saved::store(&folder, NAME, machine, effort, &fresh);
     }
     fresh
+}
+
+/// Keeps something else that was found out about this machine, in a file of that name, until it boots again. Returns whether it could
+/// be kept.
+pub fn keep_beside<T: Serialize>(name: &str, found: &T) -> bool {
+    let machine = saved::Identity::of(&sys::Root::default());
+    saved::folder().is_some_and(|folder| saved::store(&folder, name, &machine, Effort::Careful, found).is_ok())
+}
+
+/// What was kept so.
+pub fn kept_beside<T: DeserializeOwned>(name: &str) -> Option<T> {
+    saved::kept(name, &saved::Identity::of(&sys::Root::default()), Effort::Careful)
 }
 
 /// The figures of this machine that were kept since its last boot; none where it was not measured.
@@ -140,8 +157,24 @@ pub fn measure(effort: Effort) -> Measured {
     let sizes = sizes(described.innermost, described.largest, effort);
     let curve = timed(&sizes, Vec::new(), &described, effort);
     let tlb_curve = chase::pages(described.page_bytes, effort);
-    figures(curve, tlb_curve, described.private)
+    let figures = figures(curve, tlb_curve, described.private);
+    Measured {
+        walkers: walkers(&figures, described.page_bytes, effort),
+        ..figures
+    }
 }
+
+/// Of pages clearly beyond the TLB's reach, whose tables are still in the caches: one translation after the other takes so long, side by
+/// side they take less.
+fn walkers(figures: &Measured, page_bytes: u64, effort: Effort) -> Option<u32> {
+    let reach = figures.tlb_reach_bytes?;
+    let one = figures.tlb_curve.iter().find(|point| point.bytes >= 4 * reach)?;
+    let each_ns = chase::pages_at_once(page_bytes, one.bytes / page_bytes, effort);
+    Some(((one.ns / each_ns).round() as u32).clamp(1, WALKERS_MOST))
+}
+
+/// No processor is known that walks for so many loads at a time.
+const WALKERS_MOST: u32 = 16;
 
 /// The kept figures with the last level and memory timed again, in about a second, and kept in the place of the others: what neighbors
 /// leave of a shared cache changes within minutes. None where nothing was kept.
@@ -157,7 +190,10 @@ pub fn last_level_again() -> Option<Measured> {
         .collect();
     let inner = before.curve.into_iter().filter(|point| !beyond(&point.bytes));
     let curve = timed(&sizes, inner.collect(), &described, Effort::Quick);
-    let fresh = figures(curve, before.tlb_curve, described.private);
+    let fresh = Measured {
+        walkers: before.walkers,
+        ..figures(curve, before.tlb_curve, described.private)
+    };
     Some(keep(&machine, effort, fresh))
 }
 
@@ -180,6 +216,7 @@ fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, private: u64) -> Measured {
         memory_ns: capacity.outside_ns,
         tlb_reach_bytes: reach.map(|reach| reach.bytes),
         refill_ns: reach.map(|reach| reach.outside_ns),
+        walkers: None,
         curve,
         tlb_curve,
     }

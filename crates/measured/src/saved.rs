@@ -129,6 +129,7 @@ mod tests {
             memory_ns: 90.5,
             tlb_reach_bytes: None,
             refill_ns: None,
+            walkers: None,
             curve: vec![Point { bytes: 1024, ns: 1.0 }],
             tlb_curve: vec![],
         }

@@ -17,6 +17,7 @@ mod outcome_text;
 mod screen;
 mod table;
 mod tables;
+pub mod truth_text;
 mod verified_text;
 mod work;
 
@@ -35,6 +36,7 @@ pub use tables::{
     of_outcomes as outcome_tables, policies,
 };
 
+pub use truth_text::truth;
 pub use verified_text::verified;
 
 /// A saved result for terminals, in at most `width` columns.

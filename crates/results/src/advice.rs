@@ -12,6 +12,7 @@ use crate::outcome::Outcome;
 use crate::regions::RegionsAdvice;
 use crate::sharing::SharingAdvice;
 use crate::todo::Todo;
+use crate::truth::TruthRange;
 use crate::verified::Verified;
 
 /// What `advise --json` prints: the whole result.
@@ -75,6 +76,9 @@ pub struct Advice {
     /// What compiler-directed page coloring gains; absent where that was not simulated, or there are no hints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cdpc: Option<CdpcAdvice>,
+    /// How far predictions were off on this machine (`domicile truth`): the ranges of gains rest on it. Absent where that was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<TruthRange>,
     /// What became of a changed program, predicted and measured; absent where none was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,

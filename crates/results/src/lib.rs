@@ -38,6 +38,7 @@ mod sharing;
 mod short;
 pub mod site;
 mod todo;
+mod truth;
 mod verified;
 mod windows;
 
@@ -78,5 +79,6 @@ pub use sharing::{
 };
 pub use short::short;
 pub use todo::{Instead, Todo};
+pub use truth::{Truth, TruthAbout, TruthFailed, TruthMeasured, TruthPair, TruthPredicted, TruthRange, TruthRound};
 pub use verified::{Verified, VerifiedRound, VerifiedTime};
 pub use windows::{CountedWindow, Estimate, Windows};

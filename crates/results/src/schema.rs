@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::run::Run;
 use crate::{
     Advice, Comparison, DaemonStatus, Doctor, ExplainedHints, Imported, LiveHomes, Outcome, PageMap, Recorded, SCHEMA,
+    Truth,
 };
 
 /// What verbs write as JSON: a JSON schema with every type under `$defs`.
@@ -23,6 +24,7 @@ pub fn schema() -> Value {
         generator.subschema_for::<DaemonStatus>(),
         generator.subschema_for::<Doctor>(),
         generator.subschema_for::<LiveHomes>(),
+        generator.subschema_for::<Truth>(),
     ];
     let about = json!({
         "type": "object",

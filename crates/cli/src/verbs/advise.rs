@@ -435,6 +435,7 @@ impl Advise {
             machine_is,
             no_colors: self.model.no_colors(HOST),
             native: self.native.borrow().clone(),
+            truth: ::truth::kept(),
             ran: self.trace.is_none(),
             broke,
             progress: Some(&|step| bar.step(step)),

@@ -197,8 +197,12 @@ fn text(outcome: &Outcome, width: usize, details: bool) -> String {
     }
     let tlb = match (measured.tlb_reach_bytes, measured.refill_ns) {
         (Some(reach), Some(refill)) => format!(
-            "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page.",
-            report::bytes(reach)
+            "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page{}.",
+            report::bytes(reach),
+            match measured.walkers {
+                None => String::new(),
+                Some(walkers) => format!(", {walkers} of them at a time"),
+            }
         ),
         _ => "  Translation of small pages costs no more than a load from the last cache, as far as was looked at."
             .into(),

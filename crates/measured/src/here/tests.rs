@@ -42,6 +42,7 @@ fn measured(curve: &[(u64, f64)]) -> Measured {
         memory_ns: curve.last().unwrap().ns,
         tlb_reach_bytes: Some(8 * M),
         refill_ns: Some(19.44),
+        walkers: Some(4),
         curve,
         tlb_curve: Vec::new(),
     }
@@ -130,7 +131,7 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
     );
     assert_eq!(report.machine.clock_mhz, 3520.0);
     let tlb = report.machine.tlb.as_ref().unwrap();
-    assert_eq!((tlb.entries, tlb.refill_ns), (2048, 19.4));
+    assert_eq!((tlb.entries, tlb.refill_ns, tlb.walkers), (2048, 19.4, 4));
     // 128 bytes are still of the stream; 256 bytes to 64 KiB take 20 ns where memory takes 80, and 1 MiB more than half of that.
     let followed = cache(&report, "L2").prefetch.unwrap().stride.unwrap();
     assert_eq!((followed.ahead, followed.bytes), (4, 64 * K));

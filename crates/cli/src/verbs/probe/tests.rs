@@ -24,6 +24,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
                 bytes: 1 << 14,
                 ns: 1.0,
             }],
+            walkers: None,
             tlb_curve: vec![],
         },
         processor: Processor {

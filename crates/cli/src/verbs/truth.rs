@@ -1,0 +1,229 @@
+//! `domicile truth`: predictions held against the clock on this machine.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use ::measured::processor::processor;
+use ::measured::{Effort, measured_afresh};
+use ::truth::{Asked, Pair, Step, TruthError};
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use report::{Column, Role, Table};
+use results::saved;
+
+use super::Done;
+use super::machine::load;
+use super::model::HOST;
+use crate::console::{self, Console};
+use crate::destination::Overwrite;
+use crate::failure::Failure;
+use crate::progress;
+use crate::suggested;
+
+/// Hold predictions against the clock on this machine
+///
+/// Ten small programs in C, each before and after a known change (order of a walk, layout, padding, false sharing ...), are built by
+/// `cc`, measured in turn, recorded, and simulated on the machine as it is probed now: a few minutes. The table says which gains are
+/// predicted well here. How far they are off is kept until the machine boots again, and is the range that `domicile advise` prints
+/// beside a gain. Nothing else should run meanwhile.
+#[derive(Args)]
+#[command(after_help = "Example:\n  domicile truth\n  domicile truth --only padded-rows,walk-order-c")]
+pub struct Truth {
+    /// Other pairs (TOML; the book's page `Predicted and measured` has the fields), with their sources in `programs` beside the file
+    #[arg(value_name = "PAIRS")]
+    file: Option<PathBuf>,
+
+    /// List the pairs, and run none
+    #[arg(long)]
+    list: bool,
+
+    /// These pairs only
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// One half only: that which models are made with, or that which is held back to test them
+    #[arg(long, value_enum)]
+    half: Option<Half>,
+
+    /// How often each side is measured
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = results::quantities::small_in(1..=1000))]
+    rounds: u32,
+
+    /// The machine that is predicted on
+    #[arg(long, value_name = "NAME|FILE|host", default_value = HOST, value_parser = suggested::machines(), hide_possible_values = true)]
+    machine: String,
+
+    /// Take what is known of `host`; else it is probed first
+    #[arg(long)]
+    as_probed: bool,
+
+    /// Predict nothing
+    #[arg(long)]
+    clock_only: bool,
+
+    /// Write the result (JSON) to this file too
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
+
+    /// Leave programs and recordings in this folder, and take the recordings that are there
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Half {
+    Build,
+    Held,
+}
+
+impl Half {
+    fn name(self) -> &'static str {
+        match self {
+            Half::Build => "build",
+            Half::Held => "held",
+        }
+    }
+}
+
+impl Truth {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let pairs = self.pairs()?;
+        if self.list {
+            console.text(&list(&pairs).section(console.columns()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let place = self
+            .output
+            .as_ref()
+            .map(|file| self.overwrite.destination(file, "the result"));
+        let place = place.transpose()?;
+        let machine = match self.clock_only {
+            true => None,
+            false => Some(self.probed()?),
+        };
+        let temporary;
+        let folder = match &self.keep {
+            Some(folder) => folder.as_path(),
+            None => {
+                temporary =
+                    tempfile::tempdir().map_err(|error| Failure::work(format!("no temporary folder: {error}")))?;
+                temporary.path()
+            }
+        };
+        let truth = self.held(&pairs, machine.as_ref(), folder)?;
+        let all = self.file.is_none() && self.only.is_empty() && self.half.is_none();
+        let kept = match (all && self.machine == HOST && truth.failed.is_empty(), &truth.range) {
+            (true, Some(range)) => ::truth::keep(range),
+            _ => false,
+        };
+        match console.json() {
+            true => console.line(&saved(&truth))?,
+            false => console.text(&report::truth(&truth, kept, console.columns()))?,
+        }
+        console.flush()?;
+        if let Some(place) = place {
+            place.write(|out| {
+                serde_json::to_writer(&mut *out, &saved(&truth))?;
+                out.write_all(b"\n")
+            })?;
+        }
+        for failed in &truth.failed {
+            console::say(&format!("domicile: {}: {}\n", failed.name, failed.why));
+        }
+        Ok(ExitCode::from(u8::from(!truth.failed.is_empty())))
+    }
+
+    fn pairs(&self) -> Result<Vec<Pair>, Failure> {
+        let pairs = match &self.file {
+            Some(file) => ::truth::read(file),
+            None => ::truth::quick(),
+        };
+        let mut pairs = pairs.map_err(Failure::usage)?;
+        if let Some(unknown) = self
+            .only
+            .iter()
+            .find(|name| pairs.iter().all(|pair| pair.name != **name))
+        {
+            let names: Vec<&str> = pairs.iter().map(|pair| pair.name.as_str()).collect();
+            let names = names.join(", ");
+            return Err(Failure::usage(format!(
+                "no pair is called `{unknown}`; there are {names}"
+            )));
+        }
+        pairs.retain(|pair| self.only.is_empty() || self.only.contains(&pair.name));
+        pairs.retain(|pair| self.half.is_none_or(|half| pair.half() == half.name()));
+        match pairs.is_empty() {
+            true => Err(Failure::usage("no pair is left; leave `--only` or `--half` out")),
+            false => Ok(pairs),
+        }
+    }
+
+    /// The machine, as it is now.
+    fn probed(&self) -> Result<::machine::Machine, Failure> {
+        if self.machine == HOST && !self.as_probed {
+            let progress = progress::unknown("probing this machine");
+            measured_afresh(Effort::Careful);
+            let host = ::machine::host(&sys::Root::default()).map_err(Failure::work)?;
+            processor(&host, Effort::Careful, true);
+            progress.finish_and_clear();
+        }
+        load(&self.machine)
+    }
+
+    fn held(
+        &self,
+        pairs: &[Pair],
+        machine: Option<&::machine::Machine>,
+        folder: &Path,
+    ) -> Result<results::Truth, Failure> {
+        let asked = Asked {
+            pairs,
+            list: self.file.as_deref(),
+            rounds: self.rounds,
+            machine: machine.map(|machine| (self.machine.as_str(), machine)),
+            folder,
+            keep: self.keep.is_some(),
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let bar: Mutex<Option<ProgressBar>> = Mutex::default();
+        let watch = |step: Step| {
+            let Ok(mut bar) = bar.lock() else { return };
+            let bar = bar.get_or_insert_with(|| {
+                let passes = 1 + u64::from(machine.is_some());
+                progress::known("truth", passes * pairs.len() as u64)
+            });
+            match step {
+                Step::Measuring(name) => bar.set_message(format!("measuring {name}")),
+                Step::Predicting(name) => bar.set_message(format!("predicting {name}")),
+                Step::Done(_) => bar.inc(1),
+            }
+        };
+        let truth = ::truth::hold(&asked, &watch);
+        if let Some(bar) = bar.lock().ok().and_then(|mut bar| bar.take()) {
+            bar.finish_and_clear();
+        }
+        truth.map_err(|error| match error {
+            TruthError::List(_) => Failure::usage(error),
+            error => Failure::work(error),
+        })
+    }
+}
+
+/// The pairs there are.
+fn list(pairs: &[Pair]) -> Table {
+    let columns = ["pair", "change", "whose", "half"].map(|title| Column::new(Role::Label, title));
+    let mut table = Table::new(format!("{} pairs", pairs.len()), columns);
+    for pair in pairs {
+        table.row([
+            pair.name.as_str().into(),
+            pair.kind.as_str().into(),
+            format!("{}: {}", pair.whose.name(), pair.of).into(),
+            pair.half().into(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,155 @@
+//! Predictions held against the clock, as text.
+
+use anstyle::Style;
+use results::{Truth, TruthPair};
+
+use crate::table::{Cell, Column, Role, Table, Tone, paragraph};
+
+/// Ratios this near are right, or at least of the right size.
+const NEAR: f64 = 1.2;
+const SIZE: f64 = 2.0;
+/// So is the time of a run.
+const TIME: f64 = 1.5;
+
+/// The table, its sums, what missed, and where the range goes.
+pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
+    let about = &truth.about;
+    let title = format!(
+        "Time before a change / time after it: {}, {} cpus, {} rounds",
+        about.processor, about.cpus, about.rounds
+    );
+    let predicted = truth.pairs.iter().any(|pair| pair.predicted.is_some());
+    let mut text = table(&truth.pairs, title, predicted).section(width);
+    let said = |text: &str| paragraph("", text, width, Style::new());
+    if predicted {
+        text += &said(&sums(&truth.pairs));
+    }
+    if let Some(range) = &truth.range {
+        let to = match kept {
+            true => "; `domicile advise` prints its gains with this range until the machine boots again",
+            false => "",
+        };
+        text += &said(&format!(
+            "A predicted ratio p was measured as p^{} to p^{} ({} pairs){to}.",
+            range.least, range.most, range.pairs
+        ));
+    }
+    // A table that was measured beside other work says so.
+    if about.load > 0.5 {
+        text += &said(&format!(
+            "{:.1} other processes were running as it began: run it again where nothing else does.",
+            about.load
+        ));
+    }
+    let missed: Vec<&TruthPair> = truth.pairs.iter().filter(|pair| is_missed(pair)).collect();
+    if !missed.is_empty() {
+        text += "\nWhat missed, by side:\n";
+    }
+    for pair in missed {
+        text += &paragraph("  ", &format!("{}: {}", pair.name, sides(pair)), width, Style::new());
+    }
+    text
+}
+
+fn table(pairs: &[TruthPair], title: String, predicted: bool) -> Table {
+    let mut columns = vec![
+        Column::new(Role::Label, "pair"),
+        Column::new(Role::Text, "change"),
+        Column::new(Role::Number, "measured"),
+        Column::new(Role::Text, "95%"),
+    ];
+    if predicted {
+        columns.extend([
+            Column::new(Role::Number, "predicted"),
+            Column::new(Role::Text, "sign"),
+            Column::new(Role::Number, "off by"),
+        ]);
+    }
+    let mut table = Table::new(title, columns);
+    for pair in pairs {
+        let measured = &pair.measured;
+        let mut cells = vec![
+            pair.name.as_str().into(),
+            pair.kind.as_str().into(),
+            ratio(measured.ratio),
+            format!("{} to {}", number(measured.least), number(measured.most)).into(),
+        ];
+        if let Some(prediction) = &pair.predicted {
+            cells.push(ratio(prediction.ratio));
+            cells.push(match pair.sign_right {
+                None => Cell::faint("none measured"),
+                Some(true) => "right".into(),
+                Some(false) => Cell::from("WRONG").toned(Tone::Bad),
+            });
+            cells.push(ratio(pair.off.unwrap_or(1.0)));
+        } else if predicted {
+            cells.extend([Cell::unknown(), Cell::unknown(), Cell::unknown()]);
+        }
+        table.row(cells);
+    }
+    table
+}
+
+fn ratio(value: f64) -> Cell {
+    Cell::decimals(value, if value < 100.0 { 2 } else { 0 }, "x")
+}
+
+/// A ratio, or milliseconds.
+pub fn number(value: f64) -> String {
+    let digits = if value < 100.0 { 2 } else { 0 };
+    format!("{value:.digits$}")
+}
+
+/// How many pairs are predicted right: in a sentence or two.
+pub fn sums(pairs: &[TruthPair]) -> String {
+    let predicted: Vec<&TruthPair> = pairs.iter().filter(|pair| pair.predicted.is_some()).collect();
+    let signs: Vec<bool> = predicted.iter().filter_map(|pair| pair.sign_right).collect();
+    let right = signs.iter().filter(|right| **right).count();
+    let within = |times| predicted.iter().filter(|pair| pair.is_within(times)).count();
+    let runs: Vec<f64> = predicted
+        .iter()
+        .flat_map(|pair| times(pair))
+        .map(|(_, measured, predicted)| predicted / measured)
+        .collect();
+    let near = runs.iter().filter(|off| off.max(1.0 / **off) <= TIME).count();
+    format!(
+        "The sign is right in {right} of {} pairs that have one; the ratio is within 20% in {} of {}, within 2 times in {}. The run \
+         time itself is within {TIME} times in {near} of {} runs.",
+        signs.len(),
+        within(NEAR),
+        predicted.len(),
+        within(SIZE),
+        runs.len()
+    )
+}
+
+/// Whether the sign is wrong, or the ratio not within 20%.
+pub fn is_missed(pair: &TruthPair) -> bool {
+    pair.predicted.is_some() && (pair.sign_right == Some(false) || !pair.is_within(NEAR))
+}
+
+/// Milliseconds of each side, measured and predicted.
+fn times(pair: &TruthPair) -> Vec<(&'static str, f64, f64)> {
+    let measured = &pair.measured;
+    let sides = pair.predicted.iter().flat_map(|predicted| {
+        [
+            ("before", measured.before_ns / 1e6, predicted.before_ns / 1e6),
+            ("after", measured.after_ns / 1e6, predicted.after_ns / 1e6),
+        ]
+    });
+    sides.filter(|(_, measured, _)| *measured > 0.0).collect()
+}
+
+/// So that a reader sees which side the prediction misses.
+pub fn sides(pair: &TruthPair) -> String {
+    let side = |(side, measured, predicted): (&str, f64, f64)| {
+        let times = number(predicted / measured);
+        format!(
+            "{side} {} ms, predicted {} ({times} times)",
+            number(measured),
+            number(predicted)
+        )
+    };
+    let sides: Vec<String> = times(pair).into_iter().map(side).collect();
+    sides.join("; ")
+}

@@ -1,0 +1,130 @@
+//! Predictions held against the clock: pairs of programs before and after a change.
+
+use serde::{Deserialize, Serialize};
+
+/// What `truth --json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Truth {
+    pub about: TruthAbout,
+    pub pairs: Vec<TruthPair>,
+    /// Pairs that could not be run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<TruthFailed>,
+    /// Null where no pair says anything of it.
+    pub range: Option<TruthRange>,
+}
+
+/// What the pairs were measured and predicted with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthAbout {
+    pub processor: String,
+    pub cpus: u32,
+    pub kernel: String,
+    /// The first line of what the C compiler says of its version.
+    pub compiler: String,
+    /// The machine that predictions are of.
+    pub machine: String,
+    /// How often each side was measured.
+    pub rounds: u32,
+    /// Other processes that were running as it began (the load of the last minute).
+    pub load: f64,
+}
+
+/// One change of a program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthPair {
+    pub name: String,
+    /// The kind of change.
+    pub kind: String,
+    /// `ours`, `library` or `foreign`.
+    pub whose: String,
+    /// The language, the library or the program.
+    pub of: String,
+    /// `build`: models may be made with it; `held`: it only tests them.
+    pub half: String,
+    pub measured: TruthMeasured,
+    /// Null where nothing was to be predicted.
+    pub predicted: Option<TruthPredicted>,
+    /// Whether the prediction is on the measured side of 1. Null: the measured interval holds 1, or nothing is predicted.
+    pub sign_right: Option<bool>,
+    /// The larger of the measured and the predicted ratio over the other.
+    pub off: Option<f64>,
+    /// Why the prediction misses, where that was found out.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub explained: String,
+}
+
+/// Time before the change over time after it, by the clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthMeasured {
+    /// The median of the rounds.
+    pub ratio: f64,
+    /// The interval that holds the median with 95%, from six rounds on; of fewer rounds their least and most.
+    pub least: f64,
+    pub most: f64,
+    /// Medians, without the start-up.
+    pub before_ns: f64,
+    pub after_ns: f64,
+    /// All rounds, in the order in which they were run, start-up included.
+    pub rounds: Vec<TruthRound>,
+}
+
+/// One round: both sides once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthRound {
+    pub before_ns: f64,
+    pub after_ns: f64,
+}
+
+/// The same ratio, by simulation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthPredicted {
+    pub ratio: f64,
+    /// Without the start-up.
+    pub before_ns: f64,
+    pub after_ns: f64,
+    pub before_references: u64,
+    pub after_references: u64,
+}
+
+/// A pair that could not be run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthFailed {
+    pub name: String,
+    pub why: String,
+}
+
+/// How far predictions are off: a ratio `p` is measured as `p^least` to `p^most`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthRange {
+    pub least: f64,
+    pub most: f64,
+    /// The pairs that it is of.
+    pub pairs: u32,
+    /// The pairs that test it, and how many of them have a measured interval that meets it.
+    pub held: u32,
+    pub held_within: u32,
+}
+
+impl TruthPair {
+    /// Whether the ratio is within so many times of the measured one.
+    pub fn is_within(&self, times: f64) -> bool {
+        self.off.is_some_and(|off| off <= times)
+    }
+}

@@ -1,0 +1,211 @@
+//! Predictions held against the clock: pairs of programs before and after a known change, measured in turn on this machine, recorded,
+//! and simulated. A prediction that nobody holds against a clock is a belief.
+//!
+//! All pairs are measured first, with nothing beside them; then several are predicted at once.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod pairs;
+mod prediction;
+mod programs;
+mod ratio;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use machine::Machine;
+use results::{Truth, TruthAbout, TruthFailed, TruthPair, TruthRange};
+use thiserror::Error;
+
+pub use pairs::{Pair, Whose, quick, read};
+
+use prediction::Predictor;
+use programs::{Builder, Commands};
+
+#[derive(Debug, Error)]
+pub enum TruthError {
+    #[error("{0}")]
+    List(String),
+    #[error("{0}")]
+    Command(String),
+    #[error("{0}")]
+    Pair(String),
+    #[error("{0}: {1}")]
+    File(PathBuf, std::io::Error),
+    #[error(transparent)]
+    Machine(#[from] machine::MachineError),
+    #[error(transparent)]
+    Record(#[from] capture::CaptureError),
+    #[error(transparent)]
+    Trace(#[from] trace::TraceError),
+    #[error(transparent)]
+    Simulate(#[from] sim::SimError),
+}
+
+impl TruthError {
+    fn file(path: &Path, error: std::io::Error) -> TruthError {
+        TruthError::File(path.to_path_buf(), error)
+    }
+}
+
+/// How pairs are measured and predicted.
+pub struct Asked<'a> {
+    pub pairs: &'a [Pair],
+    /// The file that they are from, if it is not the list that this is built with: sources are beside it.
+    pub list: Option<&'a Path>,
+    /// How often each side is measured.
+    pub rounds: u32,
+    /// The machine that is predicted on, with the name that it was asked for by; `None`: the clock alone.
+    pub machine: Option<(&'a str, &'a Machine)>,
+    /// Where programs and recordings go.
+    pub folder: &'a Path,
+    /// Recordings stay there, and those that are there are taken.
+    pub keep: bool,
+    /// How many pairs are predicted at once.
+    pub jobs: usize,
+}
+
+/// What is being done.
+pub enum Step<'a> {
+    Measuring(&'a str),
+    Predicting(&'a str),
+    /// Of measuring or predicting.
+    Done(&'a str),
+}
+
+/// Measures and predicts. A pair that fails is named in the result, and the others go on.
+///
+/// Errors: nothing can be built, or recorded.
+pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, TruthError> {
+    let mut truth = Truth {
+        about: about(asked),
+        ..Truth::default()
+    };
+    if asked.machine.is_some() {
+        capture::find_tool(None)?;
+    }
+    let builder = Builder::new(asked.list, asked.folder)?;
+    let mut measured = Vec::new();
+    for pair in asked.pairs {
+        watch(Step::Measuring(&pair.name));
+        let done = builder
+            .commands(pair)
+            .and_then(|commands| Ok((clock::measure(pair, &commands, asked.rounds)?, commands)));
+        match done {
+            Ok((by_clock, commands)) => measured.push((pair, commands, described(pair, by_clock))),
+            Err(error) => truth.failed.push(failed(pair, &error)),
+        }
+        watch(Step::Done(&pair.name));
+    }
+    match asked.machine {
+        None => truth.pairs = measured.into_iter().map(|(_, _, pair)| pair).collect(),
+        Some((_, machine)) => {
+            let predictor = Predictor {
+                machine: machine.clone(),
+                folder: asked.folder.to_path_buf(),
+                keep: asked.keep,
+                recorder: Mutex::default(),
+            };
+            predict(&predictor, measured, asked.jobs, watch, &mut truth);
+        }
+    }
+    // Where the models are made one half is held back; whoever asks about a machine uses all there is.
+    truth.range = ratio::range(&truth.pairs, |pair| asked.list.is_none() || pair.half == "build");
+    Ok(truth)
+}
+
+fn described(pair: &Pair, measured: results::TruthMeasured) -> TruthPair {
+    TruthPair {
+        name: pair.name.clone(),
+        kind: pair.kind.clone(),
+        whose: pair.whose.name().to_string(),
+        of: pair.of.clone(),
+        half: pair.half().to_string(),
+        explained: pair.explained.clone(),
+        measured,
+        ..TruthPair::default()
+    }
+}
+
+fn failed(pair: &Pair, error: &TruthError) -> TruthFailed {
+    TruthFailed {
+        name: pair.name.clone(),
+        why: error.to_string(),
+    }
+}
+
+/// The file of a machine's own range.
+const KEPT: &str = "truth.toml";
+
+/// Keeps how far predictions are off on this machine until it boots again. Returns whether that could be kept.
+pub fn keep(range: &TruthRange) -> bool {
+    measured::keep_beside(KEPT, range)
+}
+
+/// How far predictions were found to be off on this machine.
+pub fn kept() -> Option<TruthRange> {
+    measured::kept_beside(KEPT)
+}
+
+/// Several at once: predictions do not depend on what else runs.
+fn predict(
+    predictor: &Predictor,
+    measured: Vec<(&Pair, Commands, TruthPair)>,
+    jobs: usize,
+    watch: &(dyn Fn(Step) + Sync),
+    truth: &mut Truth,
+) {
+    let next = AtomicUsize::new(0);
+    let predicted = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                while let Some((at, (pair, commands, _))) =
+                    measured.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    watch(Step::Predicting(&pair.name));
+                    let done = predictor.predict(pair, commands);
+                    watch(Step::Done(&pair.name));
+                    // Nobody panics while it is held.
+                    if let Ok(mut predicted) = predicted.lock() {
+                        predicted.push((at, done));
+                    }
+                }
+            });
+        }
+    });
+    let mut predicted = predicted.into_inner().unwrap_or_default();
+    predicted.sort_by_key(|(at, _)| *at);
+    for ((pair, _, mut described), (_, done)) in measured.into_iter().zip(predicted) {
+        match done {
+            Ok(said) => described.predicted = Some(said),
+            Err(error) => truth.failed.push(failed(pair, &error)),
+        }
+        ratio::judge(&mut described);
+        truth.pairs.push(described);
+    }
+}
+
+/// The machine at hand.
+fn about(asked: &Asked) -> TruthAbout {
+    let root = sys::Root::default();
+    let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_string();
+    let load = root.text("proc/loadavg").unwrap_or_default();
+    TruthAbout {
+        processor: sys::cpuinfo::processor(&root)
+            .unwrap_or_default()
+            .model
+            .unwrap_or_default(),
+        cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+        kernel: first_line(root.text("proc/sys/kernel/osrelease").unwrap_or_default()),
+        compiler: programs::call(std::process::Command::new("cc").arg("--version")).map_or(String::new(), first_line),
+        machine: asked.machine.map_or(String::new(), |(name, _)| name.to_string()),
+        rounds: asked.rounds,
+        load: load
+            .split_whitespace()
+            .next()
+            .and_then(|load| load.parse().ok())
+            .unwrap_or(0.0),
+    }
+}

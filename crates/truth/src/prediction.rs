@@ -1,0 +1,135 @@
+//! Both sides of a pair, recorded and simulated.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use machine::Machine;
+use policy::{Kind, Name};
+use results::TruthPredicted;
+use trace::Trace;
+
+use crate::TruthError;
+use crate::pairs::Pair;
+use crate::programs::{Commands, Run};
+
+/// The phases that a program of ours marks its work by (`timed.c`).
+const WORK: [&str; 2] = ["work", "rest"];
+/// The size of a huge page.
+const HUGE: u64 = 2 << 20;
+
+/// Predicts on a machine, with recordings in a folder.
+pub struct Predictor {
+    pub machine: Machine,
+    pub folder: PathBuf,
+    /// Recordings stay, and those that are there are taken.
+    pub keep: bool,
+    /// The recorder waits for signals, of which a process has one of each: one recording at a time.
+    pub recorder: Mutex<()>,
+}
+
+/// What one run is simulated to take.
+#[derive(Clone, Copy)]
+struct Simulated {
+    ns: f64,
+    references: u64,
+}
+
+impl Predictor {
+    pub fn predict(&self, pair: &Pair, commands: &Commands) -> Result<TruthPredicted, TruthError> {
+        let huge = match pair.huge_pages {
+            true => Some(self.with_huge_pages()?),
+            false => None,
+        };
+        let after_on = huge.as_ref().unwrap_or(&self.machine);
+        let before = self.one(pair, "before", &commands.before, &self.machine)?;
+        let after = self.one(pair, "after", &commands.after, after_on)?;
+        let mut off = [0.0; 2];
+        match &commands.start_up[..] {
+            [] => {}
+            [both] if !pair.huge_pages => off = [self.one(pair, "start-up", both, &self.machine)?.ns; 2],
+            of => {
+                off[0] = self.one(pair, "before-start-up", &of[0], &self.machine)?.ns;
+                off[1] = self.one(pair, "after-start-up", &of[of.len() - 1], after_on)?.ns;
+            }
+        }
+        let (before_ns, after_ns) = (before.ns - off[0], after.ns - off[1]);
+        if before_ns <= 0.0 || after_ns <= 0.0 {
+            let what = "a run is simulated to take no longer than its start-up";
+            return Err(TruthError::Pair(what.to_string()));
+        }
+        Ok(TruthPredicted {
+            ratio: before_ns / after_ns,
+            before_ns,
+            after_ns,
+            before_references: before.references,
+            after_references: after.references,
+        })
+    }
+
+    fn with_huge_pages(&self) -> Result<Machine, TruthError> {
+        let mut machine = self.machine.clone();
+        machine.page_bytes = HUGE;
+        machine.check()?;
+        Ok(machine)
+    }
+
+    fn one(&self, pair: &Pair, side: &str, run: &Run, machine: &Machine) -> Result<Simulated, TruthError> {
+        let trace = self.folder.join(format!("{}-{side}.dtr", pair.name));
+        if !(self.keep && trace.exists()) {
+            let _alone = self.recorder.lock();
+            record(pair, run, &trace)?;
+        }
+        let simulated = simulate(pair, &trace, machine);
+        if !self.keep {
+            // It is in a folder that goes, or that its owner chose.
+            let _ = std::fs::remove_file(&trace);
+        }
+        simulated
+    }
+}
+
+fn record(pair: &Pair, run: &Run, trace: &Path) -> Result<(), TruthError> {
+    // A recording that breaks off is not taken for a whole one.
+    let partial = trace.with_extension("partial");
+    let (program, arguments) = run.by_env();
+    let mut options = capture::Options::new(&program, &arguments, &partial);
+    options.prefetches = pair.prefetches;
+    options.discard_output = true;
+    let outcome = capture::record(&options, &mut |_| {})?;
+    let problem = match (outcome.exit.code(), outcome.failure) {
+        (0, None) => std::fs::rename(&partial, trace).err().map(|error| error.to_string()),
+        (0, Some(failure)) => Some(failure),
+        (code, _) => Some(format!("ended with {code}")),
+    };
+    match problem {
+        None => Ok(()),
+        Some(problem) => {
+            let _ = std::fs::remove_file(&partial);
+            Err(TruthError::Command(format!(
+                "recording {}: {problem}",
+                run.words.join(" ")
+            )))
+        }
+    }
+}
+
+fn simulate(pair: &Pair, trace: &Path, machine: &Machine) -> Result<Simulated, TruthError> {
+    let trace = Trace::open(trace)?;
+    // Frames are those that Linux gives.
+    let policy = Name::first(&[Kind::Color], |traits| traits.linux);
+    let mut config = sim::Config::new(machine.clone(), vec![sim::PolicySpec::new(policy)]);
+    config.classes = false;
+    if pair.source.is_some() {
+        let [from_phase, to_phase] = WORK.map(|phase| Some(phase.to_string()));
+        config.window = Some(sim::Window { from_phase, to_phase });
+    }
+    let runs = sim::simulate(&trace, &config, &|_| {})?;
+    let outcome = &runs
+        .first()
+        .ok_or_else(|| TruthError::Pair("nothing was simulated".to_string()))?
+        .outcome;
+    Ok(Simulated {
+        ns: outcome.time_ns.wall as f64,
+        references: outcome.references,
+    })
+}

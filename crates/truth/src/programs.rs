@@ -1,0 +1,235 @@
+//! Builds the programs of pairs, and fills in their commands.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::TruthError;
+use crate::pairs::{Environment, Pair};
+
+/// What the programs of the built-in list are made of; and, of all lists, how a program marks and times its work.
+const SOURCES: &[(&str, &str)] = &[
+    ("gather.c", include_str!("../../../truth/programs/gather.c")),
+    ("index.c", include_str!("../../../truth/programs/index.c")),
+    ("layout.c", include_str!("../../../truth/programs/layout.c")),
+    ("list.c", include_str!("../../../truth/programs/list.c")),
+    ("padding.c", include_str!("../../../truth/programs/padding.c")),
+    ("prefetch.c", include_str!("../../../truth/programs/prefetch.c")),
+    ("sharing.c", include_str!("../../../truth/programs/sharing.c")),
+    ("stride.c", include_str!("../../../truth/programs/stride.c")),
+    ("transpose.c", include_str!("../../../truth/programs/transpose.c")),
+    ("walk.c", include_str!("../../../truth/programs/walk.c")),
+    ("timed.c", include_str!("../../../truth/programs/timed.c")),
+    ("timed.h", include_str!("../../../truth/programs/timed.h")),
+    (
+        "domicile-trace.h",
+        include_str!("../../../capture/valgrind/domicile-trace.h"),
+    ),
+];
+
+const WARNINGS: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
+
+/// One thread of OpenBLAS, and small pages in numpy, whatever the environment says: a pair changes one thing.
+const FIXED: [(&str, &str); 3] = [
+    ("OPENBLAS_NUM_THREADS", "1"),
+    ("PYTHONHASHSEED", "0"),
+    ("NUMPY_MADVISE_HUGEPAGE", "0"),
+];
+
+/// A command with its environment, in the folder of the inputs.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub words: Vec<String>,
+    pub environment: Environment,
+    pub folder: PathBuf,
+}
+
+impl Run {
+    /// To be run with nothing to read.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.words[0]);
+        command
+            .args(&self.words[1..])
+            .envs(&self.environment)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// The same as words for `env`, which goes to the folder first.
+    pub fn by_env(&self) -> (OsString, Vec<OsString>) {
+        let mut words = vec![OsString::from("-C"), self.folder.clone().into()];
+        words.extend(
+            self.environment
+                .iter()
+                .map(|(name, value)| format!("{name}={value}").into()),
+        );
+        words.extend(self.words.iter().map(OsString::from));
+        ("env".into(), words)
+    }
+}
+
+/// The commands of a pair.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    pub before: Run,
+    pub after: Run,
+    /// None, one that is both sides', or one of each.
+    pub start_up: Vec<Run>,
+}
+
+/// Builds in a folder.
+pub struct Builder {
+    /// Of the list: its programs are in `programs`. `None`: those that this is built with.
+    list: Option<PathBuf>,
+    folder: PathBuf,
+    sources: PathBuf,
+    inputs: PathBuf,
+}
+
+impl Builder {
+    /// In a folder that is made. Errors: there is no C compiler, or no room.
+    pub fn new(list: Option<&Path>, folder: &Path) -> Result<Builder, TruthError> {
+        let absolute = |path: &Path| std::path::absolute(path).map_err(|error| TruthError::file(path, error));
+        let folder = absolute(folder)?;
+        let parent = |list: &Path| list.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let list = list
+            .map(|list| absolute(&absolute(list).map(|list| parent(&list))?))
+            .transpose()?;
+        let builder = Builder {
+            list,
+            sources: folder.join("sources"),
+            inputs: folder.join("inputs"),
+            folder,
+        };
+        for made in [&builder.sources, &builder.inputs] {
+            std::fs::create_dir_all(made).map_err(|error| TruthError::file(made, error))?;
+        }
+        for (name, text) in SOURCES {
+            let path = builder.sources.join(name);
+            std::fs::write(&path, text).map_err(|error| TruthError::file(&path, error))?;
+        }
+        let timed = builder.sources.join("timed.c");
+        call(
+            builder
+                .compiler("cc", &[])
+                .arg("-c")
+                .arg(timed)
+                .arg("-o")
+                .arg(builder.timed()),
+        )?;
+        Ok(builder)
+    }
+
+    fn timed(&self) -> PathBuf {
+        self.folder.join("timed.o")
+    }
+
+    fn compiler(&self, name: &str, flags: &[String]) -> Command {
+        let mut command = Command::new(name);
+        command.args(["-O2", "-g"]).args(WARNINGS);
+        command.arg("-I").arg(&self.sources).args(flags);
+        command
+    }
+
+    /// The program of a pair, built anew.
+    fn program(&self, pair: &Pair) -> Result<PathBuf, TruthError> {
+        let Some(source) = &pair.source else {
+            return Ok(PathBuf::new());
+        };
+        let path = match &self.list {
+            Some(list) => list.join("programs").join(source),
+            None => self.sources.join(source),
+        };
+        // Several pairs may have one.
+        let program = self.folder.join(format!("{source}.program"));
+        let (mut flags, mut link) = (Vec::new(), Vec::new());
+        if !pair.libraries.is_empty() {
+            let asked = |what| call(Command::new("pkg-config").arg(what).args(&pair.libraries));
+            // Others' headers are not ours to mend.
+            flags = words(&asked("--cflags")?.replace("-I/", "-isystem/"));
+            link = words(&asked("--libs")?);
+        }
+        let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+        let mut command = match extension.as_str() {
+            "c" => self.compiler("cc", &flags),
+            "cpp" => {
+                let mut command = self.compiler("g++", &flags);
+                command.arg("-std=c++20");
+                command
+            }
+            "f90" => {
+                let mut command = Command::new("gfortran");
+                command.args(["-O2", "-g", "-Wall", "-Werror"]);
+                command
+            }
+            "rs" => {
+                let mut command = Command::new("rustc");
+                let object = format!("link-arg={}", self.timed().display());
+                command.args(["--edition", "2024", "-O", "-g", "-D", "warnings", "-C", &object]);
+                call(command.arg(&path).arg("-o").arg(&program))?;
+                return Ok(program);
+            }
+            _ => {
+                return Err(TruthError::List(format!(
+                    "{source}: sources end in .c, .cpp, .f90 or .rs"
+                )));
+            }
+        };
+        command.arg(&path).arg(self.timed()).arg("-o").arg(&program);
+        call(command.arg("-pthread").args(link))?;
+        Ok(program)
+    }
+
+    /// Builds what a pair needs. Errors: a command that makes something did not end well.
+    pub fn commands(&self, pair: &Pair) -> Result<Commands, TruthError> {
+        let program = self.program(pair)?;
+        let truth = self.list.clone().unwrap_or_default();
+        let fill = |word: &String| {
+            let word = word.replace("{program}", &program.display().to_string());
+            word.replace("{truth}", &truth.display().to_string())
+        };
+        let run = |words: &[String], own: &Environment| {
+            let mut environment: Environment = FIXED.map(|(name, value)| (name.into(), value.into())).into();
+            environment.extend(own.clone());
+            Run {
+                words: words.iter().map(fill).collect(),
+                environment,
+                folder: self.inputs.clone(),
+            }
+        };
+        if let Some(prepare) = &pair.prepare {
+            call(&mut run(prepare, &Environment::new()).command())?;
+        }
+        let surroundings = match pair.before_env == pair.after_env {
+            true => vec![&pair.before_env],
+            false => vec![&pair.before_env, &pair.after_env],
+        };
+        let start_up = pair
+            .start_up
+            .iter()
+            .flat_map(|words| surroundings.iter().map(|own| run(words, own)));
+        Ok(Commands {
+            before: run(&pair.before, &pair.before_env),
+            after: run(&pair.after, &pair.after_env),
+            start_up: start_up.collect(),
+        })
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_string).collect()
+}
+
+/// What a command that has to end well prints.
+pub fn call(command: &mut Command) -> Result<String, TruthError> {
+    let line = format!("{command:?}");
+    let done = command.output();
+    let done = done.map_err(|error| TruthError::Command(format!("cannot run {line}: {error}")))?;
+    if !done.status.success() {
+        let said = [&done.stderr, &done.stdout].into_iter().find(|said| !said.is_empty());
+        let said = said.map_or(String::new(), |said| String::from_utf8_lossy(said).into_owned());
+        return Err(TruthError::Command(format!("{line}: {}: {}", done.status, said.trim())));
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}

@@ -1,0 +1,147 @@
+//! The table of predictions held against the clock, as a part of the book, and the range of gains that comes of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use report::truth_text::{is_missed, number, sides, sums};
+use results::{Truth, TruthPair};
+
+const PAGE: &str = "docs/src/truth.md";
+const RANGE: &str = "truth/range.json";
+const BEGIN: &str = "<!-- table: make truth TRUTH_FLAGS=--write-book -->";
+const END: &str = "<!-- end of table -->";
+/// Part of the pairs says nothing of the others.
+const FEWEST: usize = 25;
+
+/// Writes what `domicile truth --json` printed into the book, and the range to where `advise` has it from.
+pub fn write(root: &Path, file: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let truth: Truth = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    if truth.about.machine != "host" || truth.pairs.len() < FEWEST {
+        return Err(format!("{}: not of all pairs on `host`", file.display()));
+    }
+    let range = truth.range.ok_or("no pair says how far predictions are off")?;
+    let date = said_by(root, "date", &["-u", "+%F"]);
+    let page = root.join(PAGE);
+    let whole = std::fs::read_to_string(&page).map_err(|error| format!("cannot read {PAGE}: {error}"))?;
+    let start = whole
+        .find(BEGIN)
+        .ok_or_else(|| format!("{PAGE} has no mark `{BEGIN}`"))?;
+    let stop = whole.find(END).ok_or_else(|| format!("{PAGE} has no mark `{END}`"))?;
+    let made = format!(
+        "{}{BEGIN}\n\n{}\n{}",
+        &whole[..start],
+        part(root, &truth, &date),
+        &whole[stop..]
+    );
+    std::fs::write(&page, made).map_err(|error| format!("cannot write {PAGE}: {error}"))?;
+    let range = serde_json::json!({
+        "date": date,
+        "processor": truth.about.processor,
+        "least": range.least,
+        "most": range.most,
+        "pairs": range.pairs,
+        "held": range.held,
+        "held_within": range.held_within,
+    });
+    let range = serde_json::to_string_pretty(&range).map_err(|error| error.to_string())? + "\n";
+    std::fs::write(root.join(RANGE), range).map_err(|error| format!("cannot write {RANGE}: {error}"))?;
+    Ok(format!("written: {PAGE}, {RANGE}"))
+}
+
+/// The first line of what a command prints.
+fn said_by(root: &Path, program: &str, arguments: &[&str]) -> String {
+    let done = Command::new(program).args(arguments).current_dir(root).output();
+    let said = done.map_or_else(|_| Vec::new(), |done| done.stdout);
+    String::from_utf8_lossy(&said)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_string()
+}
+
+fn part(root: &Path, truth: &Truth, date: &str) -> String {
+    let about = &truth.about;
+    let mut text = format!(
+        "Run on {date} on {} with {} cpus, Linux {}, {}, {}, Domicile {}; machine `{}`, {} rounds{}.\n\n",
+        about.processor,
+        about.cpus,
+        about.kernel,
+        about.compiler,
+        said_by(root, "valgrind", &["--version"]),
+        said_by(root, "git", &["rev-parse", "--short", "HEAD"]),
+        about.machine,
+        about.rounds,
+        match about.load > 0.5 {
+            true => format!("; {:.1} other processes were running as it began", about.load),
+            false => String::new(),
+        }
+    );
+    text += "| pair | change | whose | half | measured (95%) | predicted | sign | within 20% |\n";
+    text += "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    for pair in &truth.pairs {
+        text += &row(pair);
+    }
+    text += "\n";
+    for group in ["all", "build", "held", "ours", "library", "foreign"] {
+        let wanted = |pair: &&TruthPair| group == "all" || pair.half == group || pair.whose == group;
+        let some: Vec<TruthPair> = truth.pairs.iter().filter(wanted).cloned().collect();
+        let title = match group {
+            "build" | "held" => format!("half {group}"),
+            _ => group.to_string(),
+        };
+        text += &format!("- {title}: {} pairs. {}\n", some.len(), sums(&some));
+    }
+    if let Some(range) = &truth.range {
+        text += &format!(
+            "- range of gains: a ratio p is measured as p^{} to p^{} in the {} pairs of half build; the measured interval meets that \
+             range in {} of {} pairs of half held\n",
+            range.least, range.most, range.pairs, range.held_within, range.held
+        );
+    }
+    let missed: Vec<&TruthPair> = truth.pairs.iter().filter(|pair| is_missed(pair)).collect();
+    if !missed.is_empty() {
+        text += "\n## What missed, and why\n\n";
+    }
+    for pair in missed {
+        let why = match pair.explained.as_str() {
+            "" => "Not explained yet.",
+            why => why,
+        };
+        text += &format!("- `{}`: {}. {why}\n", pair.name, sides(pair));
+    }
+    if !truth.failed.is_empty() {
+        text += "\n## What could not be run\n\n";
+    }
+    for failed in &truth.failed {
+        let why = failed.why.lines().next().unwrap_or_default();
+        text += &format!("- `{}`: {why}\n", failed.name);
+    }
+    text
+}
+
+fn row(pair: &TruthPair) -> String {
+    let measured = &pair.measured;
+    let predicted = pair
+        .predicted
+        .as_ref()
+        .map_or("-".to_string(), |predicted| number(predicted.ratio));
+    let sign = match (pair.sign_right, &pair.predicted) {
+        (_, None) => "-",
+        (None, _) => "none measured",
+        (Some(true), _) => "right",
+        (Some(false), _) => "WRONG",
+    };
+    let within = if pair.is_within(1.2) { "yes" } else { "no" };
+    format!(
+        "| {} | {} | {}: {} | {} | {} ({}-{}) | {predicted} | {sign} | {within} |\n",
+        pair.name,
+        pair.kind,
+        pair.whose,
+        pair.of,
+        pair.half,
+        number(measured.ratio),
+        number(measured.least),
+        number(measured.most)
+    )
+}
