@@ -76,8 +76,10 @@ truth:
 	@setup/debian truth
 	@$(MAKE) --no-print-directory build
 	@mkdir -p build/truth
-	target/release/domicile truth truth/pairs.toml --force -o build/truth/truth.json $(filter-out --write-book,$(TRUTH_FLAGS)) \
-	  || echo "make truth: goes on without the pairs that failed" >&2
+	@rm -f build/truth/truth.json
+	@# Exit status 1 with a result: some pairs failed, and are named in it.
+	TMPDIR=$(CURDIR)/build/truth target/release/domicile truth truth/pairs.toml -o build/truth/truth.json $(filter-out --write-book,$(TRUTH_FLAGS)) \
+	  || { status=$$?; [ $$status -eq 1 ] && [ -e build/truth/truth.json ] || exit $$status; echo "make truth: goes on without the pairs that failed" >&2; }
 	$(if $(filter --write-book,$(TRUTH_FLAGS)),cargo run --quiet --package xtask -- truth build/truth/truth.json)
 
 PAPERS = $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml))

@@ -49,7 +49,8 @@ fn between(text: &str, part: &str, body: &str) -> Result<String, String> {
 /// The lines of the truth table's page that sum it up, as they stand there.
 fn headline(page: &str) -> Result<String, String> {
     let run = page.lines().find(|line| line.starts_with("Run on "));
-    let machine = run.and_then(|line| line.split(", gcc").next());
+    // The processor and the kernel, without the versions of tools.
+    let machine = run.and_then(|line| line.match_indices(", ").nth(1).map(|(end, _)| &line[..end]));
     let sums: Vec<&str> = ["- all: ", "- half held: ", "- foreign: ", "- range of gains: "]
         .iter()
         .filter_map(|start| page.lines().find(|line| line.starts_with(start)))

@@ -28,8 +28,10 @@ pub fn range(gain: f64, advice: &Advice) -> [f64; 2] {
         .filter(|native| !native.is_right() && native.user_ns > 0)
     {
         let ratio = native.ratio();
-        least *= ratio.min(1.0 / ratio);
-        most *= ratio.max(1.0);
+        // An exponent below 0 is of changes that did the opposite.
+        let wider = ratio.max(1.0 / ratio);
+        least *= if least > 0.0 { 1.0 / wider } else { wider };
+        most *= if most > 0.0 { ratio.max(1.0) } else { 1.0 };
     }
     [least, most].map(|exponent| 1.0 - (1.0 - gain).powf(exponent))
 }

@@ -232,7 +232,8 @@ impl AddressSpace {
                 wire::BLOCK => {
                     let number = word as u32 as usize;
                     if let Some(block) = self.blocks.get(number) {
-                        play.run(&mut self.paces, number, u64::from(block.insns));
+                        let references = !self.blocks.templates(block).is_empty();
+                        play.run(&mut self.paces, number, u64::from(block.insns), references);
                     }
                 }
                 wire::RECORD => {
@@ -256,9 +257,12 @@ impl AddressSpace {
             let Some(block) = self.blocks.get(number).filter(|block| block.named) else {
                 continue;
             };
-            let instructions = taken.runs * u64::from(block.insns);
-            for template in self.blocks.templates(block) {
-                out.pace(template.site, taken.clocks, instructions);
+            let templates = self.blocks.templates(block);
+            for template in templates {
+                out.pace(template.site, taken.own.clocks, taken.own.instructions);
+            }
+            if let Some(first) = templates.first() {
+                out.pace(first.site, taken.before.clocks, taken.before.instructions);
             }
         }
     }

@@ -135,7 +135,7 @@ pub fn start(
         .arg(&program)
         .args(&options.args);
     if options.discard_output {
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdout(Stdio::null());
     } else if options.output_to_stderr {
         command.stdout(std::io::stderr());
     }

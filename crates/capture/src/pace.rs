@@ -52,14 +52,29 @@ impl Way {
 #[derive(Clone, Debug, Default)]
 pub struct Paces {
     ways: Vec<Vec<Way>>,
+    /// Superblocks with references.
     taken: Vec<Taken>,
 }
 
-/// What one superblock took in all samples.
+/// What one superblock took in all samples, and those without references that came before it: their instructions count for its first
+/// reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    pub runs: u64,
+    pub own: Took,
+    pub before: Took,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
     pub clocks: u64,
+    pub instructions: u64,
+}
+
+impl Took {
+    fn add(&mut self, other: Took) {
+        self.clocks += other.clocks;
+        self.instructions += other.instructions;
+    }
 }
 
 impl Paces {
@@ -84,7 +99,7 @@ impl Paces {
             .iter()
             .copied()
             .enumerate()
-            .filter(|(_, taken)| taken.runs > 0)
+            .filter(|(_, taken)| taken.own.instructions > 0)
     }
 
     fn ways(&self, block: usize) -> &[Way] {
@@ -103,6 +118,8 @@ pub struct Play {
     entered: VecDeque<(u64, u64)>,
     /// No instruction begins before this: those far behind it have ended.
     floor: u64,
+    /// Superblocks without references since the last that has some.
+    before: Took,
 }
 
 impl Play {
@@ -113,11 +130,12 @@ impl Play {
             instructions: 0,
             entered: VecDeque::new(),
             floor: 0,
+            before: Took::default(),
         }
     }
 
-    /// Plays one run of a superblock of so many instructions.
-    pub fn run(&mut self, paces: &mut Paces, block: usize, instructions: u64) {
+    /// Plays one run of a superblock of so many instructions, which makes references or does not.
+    pub fn run(&mut self, paces: &mut Paces, block: usize, instructions: u64, references: bool) {
         while let Some(&(begun, last)) = self.entered.front()
             && begun + WINDOW <= self.instructions
         {
@@ -143,12 +161,20 @@ impl Play {
         }
         self.entered.push_back((self.instructions, self.last));
         self.instructions += instructions;
+        let took = Took {
+            clocks: self.last - before,
+            instructions,
+        };
+        if !references {
+            self.before.add(took);
+            return;
+        }
         if paces.taken.len() <= block {
             paces.taken.resize(block + 1, Taken::default());
         }
         let taken = &mut paces.taken[block];
-        taken.runs += 1;
-        taken.clocks += self.last - before;
+        taken.own.add(took);
+        taken.before.add(std::mem::take(&mut self.before));
     }
 }
 
@@ -168,11 +194,34 @@ mod tests {
         paces.describe(3, ways);
         let mut play = Play::new();
         for _ in 0..1000 {
-            play.run(&mut paces, 3, instructions);
+            play.run(&mut paces, 3, instructions, true);
         }
         let taken = paces.taken[3];
-        assert_eq!(taken.runs, 1000);
-        taken.clocks as f64 / taken.runs as f64
+        assert_eq!(
+            (taken.own.instructions, taken.before),
+            (1000 * instructions, Took::default())
+        );
+        taken.own.clocks as f64 / 1000.0
+    }
+
+    /// A loop of 100 rounds of a multiplication that waits for the one before makes no reference; a load follows.
+    #[test]
+    fn loops_without_references_count_for_the_next_one() {
+        let mut paces = Paces::default();
+        paces.describe(3, vec![way(SUM, SUM, 4)]);
+        paces.describe(5, vec![way(1, COUNTER, 4)]);
+        let mut play = Play::new();
+        for _ in 0..10 {
+            for _ in 0..100 {
+                play.run(&mut paces, 3, 5, false);
+            }
+            play.run(&mut paces, 5, 2, true);
+        }
+        let all: Vec<(usize, Taken)> = paces.all().collect();
+        let [(5, taken)] = all[..] else { panic!("{all:?}") };
+        assert_eq!((taken.own.instructions, taken.before.instructions), (20, 5000));
+        assert_eq!(taken.before.clocks, 4000);
+        assert!(taken.own.clocks <= 10, "{taken:?}");
     }
 
     #[test]

@@ -52,8 +52,8 @@ pub struct Measured {
     pub tlb_reach_bytes: Option<u64>,
     /// What translation adds to a load of a page clearly beyond that, in nanoseconds.
     pub refill_ns: Option<f64>,
-    /// How many translations go on at once: what one takes by what it adds to loads that do not wait for each other; none where
-    /// nothing was added.
+    /// How many translations go on at once: what one adds where loads wait for each other, by the time between two loads where they do
+    /// not, since translation is then all that holds them up. None where the reach is not known, or too large to go four times beyond.
     #[serde(default)]
     pub walkers: Option<u32>,
     /// Time over working set, every line of each page.

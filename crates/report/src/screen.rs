@@ -165,6 +165,7 @@ fn saves(gain: f64, range: Option<[f64; 2]>) -> String {
     let simulated = percent(gain);
     match range.map(|range| range.map(|part| part * 100.0)) {
         None => format!("saves {simulated} (simulated)"),
+        Some([_, most]) if most < 1.0 => format!("may save nothing (simulated: {simulated})"),
         Some([least, most]) if least < 1.0 => format!("saves up to {most:.0}% (simulated: {simulated})"),
         Some([least, most]) => format!("saves {least:.0} to {most:.0}% (simulated: {simulated})"),
     }

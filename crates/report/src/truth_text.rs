@@ -27,7 +27,7 @@ pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
     if let Some(range) = &truth.range {
         let to = match kept {
             true => "; `domicile advise` prints its gains with this range until the machine boots again",
-            false => "",
+            false => "; it is not kept: that takes all ten pairs on `host`, six rounds, and five pairs that changed",
         };
         text += &said(&format!(
             "A predicted ratio p was measured as p^{} to p^{} ({} pairs){to}.",

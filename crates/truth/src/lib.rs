@@ -31,6 +31,9 @@ pub enum TruthError {
     Command(String),
     #[error("{0}")]
     Pair(String),
+    /// Nothing more is to be done.
+    #[error("interrupted")]
+    Interrupted,
     #[error("{0}: {1}")]
     File(PathBuf, std::io::Error),
     #[error(transparent)]
@@ -76,7 +79,8 @@ pub enum Step<'a> {
 
 /// Measures and predicts. A pair that fails is named in the result, and the others go on.
 ///
-/// Errors: nothing can be built, or recorded.
+/// Pre: the process has no other children that end meanwhile, since processor time is that of all of them.
+/// Errors: nothing can be built, or recorded; it was interrupted.
 pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, TruthError> {
     let mut truth = Truth {
         about: about(asked),
@@ -107,10 +111,10 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
                 keep: asked.keep,
                 recorder: Mutex::default(),
             };
-            predict(&predictor, measured, asked.jobs, watch, &mut truth);
+            predict(&predictor, measured, asked.jobs, watch, &mut truth)?;
         }
     }
-    // Where the models are made one half is held back; whoever asks about a machine uses all there is.
+    // One half of a list is held back from models. The built-in pairs ask about the machine, and all of them say something of it.
     truth.range = ratio::range(&truth.pairs, |pair| asked.list.is_none() || pair.half == "build");
     Ok(truth)
 }
@@ -155,17 +159,18 @@ fn predict(
     jobs: usize,
     watch: &(dyn Fn(Step) + Sync),
     truth: &mut Truth,
-) {
+) -> Result<(), TruthError> {
     let next = AtomicUsize::new(0);
     let predicted = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
-                while let Some((at, (pair, commands, _))) =
-                    measured.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed))
-                {
+                while let Some((at, (pair, commands, _))) = next_of(&next, &measured) {
                     watch(Step::Predicting(&pair.name));
                     let done = predictor.predict(pair, commands);
+                    if matches!(done, Err(TruthError::Interrupted)) {
+                        next.store(measured.len(), Ordering::Relaxed);
+                    }
                     watch(Step::Done(&pair.name));
                     // Nobody panics while it is held.
                     if let Ok(mut predicted) = predicted.lock() {
@@ -180,11 +185,19 @@ fn predict(
     for ((pair, _, mut described), (_, done)) in measured.into_iter().zip(predicted) {
         match done {
             Ok(said) => described.predicted = Some(said),
+            Err(TruthError::Interrupted) => return Err(TruthError::Interrupted),
             Err(error) => truth.failed.push(failed(pair, &error)),
         }
         ratio::judge(&mut described);
         truth.pairs.push(described);
     }
+    Ok(())
+}
+
+/// The next of them, and its place.
+fn next_of<'a, T>(next: &AtomicUsize, of: &'a [T]) -> Option<(usize, &'a T)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    of.get(at).map(|one| (at, one))
 }
 
 /// The machine at hand.

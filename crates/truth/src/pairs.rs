@@ -109,13 +109,13 @@ impl Pair {
     }
 }
 
-/// The pairs that need nothing but a C compiler.
+/// The pairs that need nothing but a C compiler. Errors: none; the list is built in.
 pub fn quick() -> Result<Vec<Pair>, TruthError> {
     let pairs = parse(LIST, "pairs.toml")?;
     Ok(pairs.into_iter().filter(|pair| pair.quick).collect())
 }
 
-/// The pairs of a list (TOML).
+/// The pairs of a list (TOML). Errors: it cannot be read, or a pair says what cannot be.
 pub fn read(list: &Path) -> Result<Vec<Pair>, TruthError> {
     let name = list.display().to_string();
     let text = std::fs::read_to_string(list).map_err(|error| TruthError::List(format!("{name}: {error}")))?;
@@ -124,6 +124,9 @@ pub fn read(list: &Path) -> Result<Vec<Pair>, TruthError> {
 
 fn parse(text: &str, name: &str) -> Result<Vec<Pair>, TruthError> {
     let list: List = toml::from_str(text).map_err(|error| TruthError::List(format!("{name}: {error}")))?;
+    if list.pairs.is_empty() {
+        return Err(TruthError::List(format!("{name}: has no pairs")));
+    }
     let wrong = |pair: &Pair, what| Err(TruthError::List(format!("{name}: pair `{}` {what}", pair.name)));
     for (at, pair) in list.pairs.iter().enumerate() {
         if list.pairs[..at].iter().any(|other| other.name == pair.name) {
@@ -135,8 +138,14 @@ fn parse(text: &str, name: &str) -> Result<Vec<Pair>, TruthError> {
                 "needs a `source`, or to be `foreign`; a foreign one has no source",
             );
         }
-        if pair.before.is_empty() || pair.after.is_empty() {
-            return wrong(pair, "needs two commands, `before` and `after`");
+        let others = [&pair.prepare, &pair.start_up].into_iter().flatten();
+        if others.chain([&pair.before, &pair.after]).any(Vec::is_empty) {
+            return wrong(pair, "has a command without words; it needs two, `before` and `after`");
+        }
+        // Both are names of files.
+        let is_plain = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+        if !is_plain(&pair.name) || pair.source.as_deref().is_some_and(|source| !is_plain(source)) {
+            return wrong(pair, "and its source need names without `/` that do not begin with `.`");
         }
     }
     Ok(list.pairs)
@@ -180,6 +189,9 @@ mod tests {
         assert_eq!(parse(&foreign, "list.toml").unwrap().len(), 1);
         assert!(said(format!("{foreign}{foreign}")).contains("is there twice"));
         assert!(said(format!("{foreign}speed = 1\n")).contains("speed"));
-        assert!(said(foreign.replace("[\"x\"]", "[]")).contains("two commands"));
+        assert!(said(foreign.replace("[\"x\"]", "[]")).contains("command without words"));
+        assert!(said(format!("{foreign}start_up = []\n")).contains("command without words"));
+        assert!(said(foreign.replace("\"a\"", "\"../a\"")).contains("need names without `/`"));
+        assert!(said("pair = []".to_string()).contains("has no pairs"));
     }
 }

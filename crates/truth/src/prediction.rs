@@ -10,7 +10,7 @@ use trace::Trace;
 
 use crate::TruthError;
 use crate::pairs::Pair;
-use crate::programs::{Commands, Run};
+use crate::programs::{Commands, LONGEST, Run};
 
 /// The phases that a program of ours marks its work by (`timed.c`).
 const WORK: [&str; 2] = ["work", "rest"];
@@ -75,7 +75,8 @@ impl Predictor {
 
     fn one(&self, pair: &Pair, side: &str, run: &Run, machine: &Machine) -> Result<Simulated, TruthError> {
         let trace = self.folder.join(format!("{}-{side}.dtr", pair.name));
-        if !(self.keep && trace.exists()) {
+        // One that cannot be read was not written to its end, or by another version.
+        if !(self.keep && Trace::open(&trace).is_ok()) {
             let _alone = self.recorder.lock();
             record(pair, run, &trace)?;
         }
@@ -91,26 +92,43 @@ impl Predictor {
 fn record(pair: &Pair, run: &Run, trace: &Path) -> Result<(), TruthError> {
     // A recording that breaks off is not taken for a whole one.
     let partial = trace.with_extension("partial");
-    let (program, arguments) = run.by_env();
-    let mut options = capture::Options::new(&program, &arguments, &partial);
+    let said = trace.with_extension("said");
+    let recorded = recorded(pair, run, &partial, &said)
+        .and_then(|()| std::fs::rename(&partial, trace).map_err(|error| TruthError::file(trace, error)));
+    // Neither is wanted, whether they are there or not.
+    let _ = std::fs::remove_file(&partial);
+    let _ = std::fs::remove_file(&said);
+    recorded
+}
+
+/// Errors: the program, or the recorder, did not end well; with the last that it said.
+fn recorded(pair: &Pair, run: &Run, partial: &Path, said: &Path) -> Result<(), TruthError> {
+    let (program, arguments) = run.by_shell(said);
+    let mut options = capture::Options::new(&program, &arguments, partial);
+    options.environment = run
+        .environment
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
     options.prefetches = pair.prefetches;
     options.discard_output = true;
+    options.within = Some(LONGEST);
     let outcome = capture::record(&options, &mut |_| {})?;
-    let problem = match (outcome.exit.code(), outcome.failure) {
-        (0, None) => std::fs::rename(&partial, trace).err().map(|error| error.to_string()),
-        (0, Some(failure)) => Some(failure),
-        (code, _) => Some(format!("ended with {code}")),
-    };
-    match problem {
-        None => Ok(()),
-        Some(problem) => {
-            let _ = std::fs::remove_file(&partial);
-            Err(TruthError::Command(format!(
-                "recording {}: {problem}",
-                run.words.join(" ")
-            )))
-        }
+    if outcome.interrupted.is_some() {
+        return Err(TruthError::Interrupted);
     }
+    let problem = match (outcome.exit.code(), outcome.failure) {
+        _ if outcome.ended_by_us => format!("it was not done after {} seconds", LONGEST.as_secs()),
+        (0, None) => return Ok(()),
+        (0, Some(failure)) => failure,
+        (code, _) => format!("ended with {code}"),
+    };
+    let said = std::fs::read_to_string(said).unwrap_or_default();
+    Err(TruthError::Command(format!(
+        "recording {}: {problem}: {}",
+        run.words.join(" "),
+        said.trim()
+    )))
 }
 
 fn simulate(pair: &Pair, trace: &Path, machine: &Machine) -> Result<Simulated, TruthError> {

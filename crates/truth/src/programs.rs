@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::TruthError;
 use crate::pairs::{Environment, Pair};
 
-/// What the programs of the built-in list are made of; and, of all lists, how a program marks and times its work.
+/// The sources of the built-in list. Programs of all lists mark and time their work by the last three.
 const SOURCES: &[(&str, &str)] = &[
     ("gather.c", include_str!("../../../truth/programs/gather.c")),
     ("index.c", include_str!("../../../truth/programs/index.c")),
@@ -27,6 +28,7 @@ const SOURCES: &[(&str, &str)] = &[
     ),
 ];
 
+/// For sources that are being worked on; the built-in ones meet compilers that nobody here knows.
 const WARNINGS: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
 
 /// One thread of OpenBLAS, and small pages in numpy, whatever the environment says: a pair changes one thing.
@@ -44,28 +46,29 @@ pub struct Run {
     pub folder: PathBuf,
 }
 
+/// No command of a pair takes as long on any machine that it is worth running on.
+pub const LONGEST: Duration = Duration::from_secs(1800);
+
 impl Run {
-    /// To be run with nothing to read.
+    /// To be run with nothing to read, and ended where it takes too long.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.words[0]);
+        let mut command = Command::new("timeout");
         command
-            .args(&self.words[1..])
+            .args(["--foreground", &LONGEST.as_secs().to_string()])
+            .args(&self.words)
             .envs(&self.environment)
             .current_dir(&self.folder)
             .stdin(Stdio::null());
         command
     }
 
-    /// The same as words for `env`, which goes to the folder first.
-    pub fn by_env(&self) -> (OsString, Vec<OsString>) {
-        let mut words = vec![OsString::from("-C"), self.folder.clone().into()];
-        words.extend(
-            self.environment
-                .iter()
-                .map(|(name, value)| format!("{name}={value}").into()),
-        );
+    /// The same without its environment, for a recorder that runs a program where it is itself; errors go to a file.
+    pub fn by_shell(&self, errors: &Path) -> (OsString, Vec<OsString>) {
+        const SCRIPT: &str = "cd \"$1\" && exec 2>\"$2\" </dev/null && shift 2 && exec \"$@\"";
+        let mut words: Vec<OsString> = ["-c", SCRIPT, "sh"].map(OsString::from).into();
+        words.extend([self.folder.clone().into(), errors.into()]);
         words.extend(self.words.iter().map(OsString::from));
-        ("env".into(), words)
+        ("sh".into(), words)
     }
 }
 
@@ -127,7 +130,8 @@ impl Builder {
 
     fn compiler(&self, name: &str, flags: &[String]) -> Command {
         let mut command = Command::new(name);
-        command.args(["-O2", "-g"]).args(WARNINGS);
+        command.args(["-O2", "-g"]);
+        command.args(self.list.iter().flat_map(|_| WARNINGS));
         command.arg("-I").arg(&self.sources).args(flags);
         command
     }
@@ -141,8 +145,7 @@ impl Builder {
             Some(list) => list.join("programs").join(source),
             None => self.sources.join(source),
         };
-        // Several pairs may have one.
-        let program = self.folder.join(format!("{source}.program"));
+        let program = self.folder.join(format!("{}.program", pair.name));
         let (mut flags, mut link) = (Vec::new(), Vec::new());
         if !pair.libraries.is_empty() {
             let asked = |what| call(Command::new("pkg-config").arg(what).args(&pair.libraries));

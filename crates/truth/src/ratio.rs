@@ -4,7 +4,7 @@ use results::{TruthPair, TruthRange};
 
 /// A smaller predicted change says nothing of how large changes are predicted.
 const LEAST_CHANGE: f64 = 1.05;
-/// What prints as 1.00 predicts no change.
+/// A ratio that prints as 1.00 predicts no change.
 const NO_CHANGE: f64 = 1.005;
 
 pub fn median(values: &[f64]) -> f64 {

@@ -30,6 +30,20 @@ __attribute__((noinline)) struct node *chase(void)
     return at;
 }
 
+unsigned long keys[COUNT];
+
+__attribute__((noinline)) unsigned long hash(void)
+{
+    unsigned long sum = 0;
+    for (int i = 0; i < COUNT; i += 64) {
+        unsigned long key = keys[i];
+        for (int round = 0; round < 100; round++)
+            key = key * 0x9e3779b97f4a7c15ul + sum; /* a multiplication waits for the one before; nothing is read */
+        sum += key;
+    }
+    return sum;
+}
+
 int main(void)
 {
     double all = 0;
@@ -39,6 +53,7 @@ int main(void)
         all += sum();
         copy();
         all += chase() == nodes;
+        all += hash() == 1;
     }
     printf("%g\n", all);
     return 0;

@@ -21,6 +21,10 @@ use crate::failure::Failure;
 use crate::progress;
 use crate::suggested;
 
+/// A range is kept that comes of so many pairs at least, each measured so often.
+const PAIRS: u32 = 5;
+const ROUNDS: u32 = 6;
+
 /// Hold predictions against the clock on this machine
 ///
 /// Ten small programs in C, each before and after a known change (order of a walk, layout, padding, false sharing ...), are built by
@@ -116,10 +120,11 @@ impl Truth {
         };
         let truth = self.held(&pairs, machine.as_ref(), folder)?;
         let all = self.file.is_none() && self.only.is_empty() && self.half.is_none();
-        let kept = match (all && self.machine == HOST && truth.failed.is_empty(), &truth.range) {
-            (true, Some(range)) => ::truth::keep(range),
-            _ => false,
-        };
+        let good = self.rounds >= ROUNDS && truth.failed.is_empty();
+        let range = truth
+            .range
+            .filter(|range| good && all && self.machine == HOST && range.pairs >= PAIRS);
+        let kept = range.is_some_and(|range| ::truth::keep(&range));
         match console.json() {
             true => console.line(&saved(&truth))?,
             false => console.text(&report::truth(&truth, kept, console.columns()))?,
@@ -208,6 +213,7 @@ impl Truth {
         }
         truth.map_err(|error| match error {
             TruthError::List(_) => Failure::usage(error),
+            TruthError::Interrupted => Failure::GivenUp(error.to_string()),
             error => Failure::work(error),
         })
     }

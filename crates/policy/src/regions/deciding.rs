@@ -5,8 +5,13 @@ use super::conditions::{Known, judge};
 use super::params::Division;
 use super::partition::{Kind, RegionId};
 use super::scheduler::Regions;
+use super::space::Space;
+use super::working_set::SCANS;
 use crate::seam::{Action, World};
 use results::{RegionsMoment, RegionsVerdict};
+
+/// A thread that runs is seen within so many ticks.
+const TICKS: u64 = 8;
 
 /// What gets a cache.
 enum Of {
@@ -15,6 +20,20 @@ enum Of {
 }
 
 impl Regions {
+    /// The last scan that is too long ago: as many are remembered as working sets are made of, or as come in some ticks, by which threads
+    /// are seen.
+    pub(super) fn since(&self) -> u64 {
+        let ticks = TICKS * self.rules.phase_ns / self.rules.scan_ns;
+        self.scans.saturating_sub(ticks.max(SCANS.into()))
+    }
+
+    /// Address spaces that were in use lately, by number.
+    pub(super) fn running(&self) -> impl Iterator<Item = (u32, &Space)> {
+        let since = self.since();
+        let spaces = self.spaces.iter().filter(move |(_, space)| space.is_running(since));
+        spaces.map(|(&number, space)| (number, space))
+    }
+
     pub(super) fn decide(&mut self, world: &World, actions: &mut Vec<Action>) {
         self.switches.begin_anew();
         let (caches, cache_bytes) = (self.domains.count(), self.domains.bytes);
@@ -48,7 +67,8 @@ impl Regions {
         for (of, cache) in given {
             match of {
                 Of::Region(region) => self.partition.set_kind(region, Kind::Local(cache)),
-                Of::Space(_) if alone => {}
+                // With nobody beside it, it may go anywhere.
+                Of::Space(space) if alone => self.spaces.entry(space).or_default().cache = None,
                 Of::Space(space) => self.put_space(space, cache, actions),
             }
         }
@@ -133,18 +153,19 @@ impl Regions {
     /// All threads of an address space that run go to the cpus of a cache, where it has enough of them.
     fn put_space(&mut self, number: u32, cache: u32, actions: &mut Vec<Action>) {
         let cpus: Vec<u32> = self.domains.cpus(cache).collect();
-        let threads: Vec<u32> = self.running().flat_map(|(_, space)| space.cpus(self.scans)).collect();
+        let threads: Vec<u32> = self.running().flat_map(|(_, space)| space.cpus(self.since())).collect();
         let load = |&cpu: &u32| (threads.iter().filter(|on| **on == cpu).count(), cpu);
         let mut loads: Vec<(usize, u32)> = cpus.iter().map(load).collect();
+        let since = self.since();
         let Some(space) = self.spaces.get_mut(&number) else {
             return;
         };
-        if space.cpus(self.scans).count() > cpus.len() {
+        if space.cpus(since).count() > cpus.len() {
             space.cache = None;
             return;
         }
         space.cache = Some(cache);
-        for (number, thread) in space.running(self.scans) {
+        for (number, thread) in space.running(since) {
             if cpus.contains(&thread.cpu) {
                 continue;
             }
@@ -168,7 +189,9 @@ impl Regions {
             merges: self.counts.merges,
             ..RegionsMoment::default()
         };
-        for (_, region) in self.partition.regions() {
+        let running: Vec<u32> = self.running().map(|(number, _)| number).collect();
+        let regions = self.partition.regions();
+        for (_, region) in regions.filter(|(_, region)| running.contains(&region.space)) {
             match region.kind {
                 Kind::Local(cache) => moment.regions[cache as usize] += 1,
                 Kind::Regular => moment.regular += 1,

@@ -263,12 +263,6 @@ impl Regions {
         }
     }
 
-    /// Address spaces that were in use lately, by number.
-    pub(super) fn running(&self) -> impl Iterator<Item = (u32, &Space)> {
-        let spaces = self.spaces.iter().filter(|(_, space)| space.is_running(self.scans));
-        spaces.map(|(&number, space)| (number, space))
-    }
-
     fn tick(&mut self, tick: &Tick, world: &World, actions: &mut Vec<Action>) {
         let cpu = tick.cpu;
         if let Some(ran) = tick.ran {
@@ -287,7 +281,7 @@ impl Regions {
             None if due
                 && !self
                     .running()
-                    .any(|(_, space)| space.cpus(self.scans).any(|on| on == cpu)) => {}
+                    .any(|(_, space)| space.cpus(self.since()).any(|on| on == cpu)) => {}
             None if due && !self.could_pay(world.page_bytes) => {
                 // Nothing can be gained by regions, whatever they are: only address spaces get caches.
                 self.decide(world, actions);
@@ -375,7 +369,7 @@ impl Regions {
             .running()
             .any(|(_, space)| space.verdict == RegionsVerdict::StayUnknown);
         let spread = self.running().any(|(_, space)| space.spread);
-        let threads = self.running().map(|(_, space)| space.cpus(self.scans).count() as u64);
+        let threads = self.running().map(|(_, space)| space.cpus(self.since()).count() as u64);
         let threads = threads.sum::<u64>();
         self.idle_phases = match changed || spread {
             true => 0,
@@ -409,7 +403,7 @@ impl Regions {
             space.scans += 1;
             space.found = self.scans;
         }
-        let busy: BTreeSet<u32> = self.running().flat_map(|(_, space)| space.cpus(self.scans)).collect();
+        let busy: BTreeSet<u32> = self.running().flat_map(|(_, space)| space.cpus(self.since())).collect();
         self.busy = (busy.len() as u64).max(1);
         let (mut open, mut read) = (Vec::new(), 0);
         for page in accessed {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::phase::Watched;
-use super::working_set::SCANS;
 use results::RegionsVerdict;
 
 #[derive(Default)]
@@ -88,27 +87,27 @@ impl Space {
         (thread.cpu, thread.seen) = (cpu, scans);
     }
 
-    /// Whether it was in use lately. What has ended, or waits for long, needs no cache.
-    pub fn is_running(&self, scans: u64) -> bool {
-        is_recent(self.found, scans)
+    /// Whether it was in use lately. A process that has ended, or waits for long, needs no cache.
+    pub fn is_running(&self, since: u64) -> bool {
+        is_recent(self.found, since)
     }
 
     /// Its threads that ran lately, by number.
-    pub fn running(&mut self, scans: u64) -> impl Iterator<Item = (u32, &mut Thread)> {
+    pub fn running(&mut self, since: u64) -> impl Iterator<Item = (u32, &mut Thread)> {
         let threads = self.threads.iter_mut();
-        let recent = threads.filter(move |(_, thread)| is_recent(thread.seen, scans));
+        let recent = threads.filter(move |(_, thread)| is_recent(thread.seen, since));
         recent.map(|(&number, thread)| (number, thread))
     }
 
     /// The cpus of its threads that ran lately, one for each of them.
-    pub fn cpus(&self, scans: u64) -> impl Iterator<Item = u32> {
+    pub fn cpus(&self, since: u64) -> impl Iterator<Item = u32> {
         let threads = self.threads.values();
-        let recent = threads.filter(move |thread| is_recent(thread.seen, scans));
+        let recent = threads.filter(move |thread| is_recent(thread.seen, since));
         recent.map(|thread| thread.cpu)
     }
 }
 
-/// Whether so few scans went by that they are remembered.
-fn is_recent(seen: u64, scans: u64) -> bool {
-    scans - seen <= u64::from(SCANS)
+/// Whether it was seen after that scan; before the first, everything was.
+fn is_recent(seen: u64, since: u64) -> bool {
+    since == 0 || seen > since
 }
