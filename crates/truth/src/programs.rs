@@ -228,7 +228,13 @@ fn words(text: &str) -> Vec<String> {
 pub fn call(command: &mut Command) -> Result<String, TruthError> {
     let line = format!("{command:?}");
     let done = command.output();
-    let done = done.map_err(|error| TruthError::Command(format!("cannot run {line}: {error}")))?;
+    let done = done.map_err(|error| {
+        let program = command.get_program().to_string_lossy().into_owned();
+        TruthError::Command(match error.kind() {
+            std::io::ErrorKind::NotFound => format!("`{program}` is not installed, and builds what is measured: install it and try again"),
+            _ => format!("cannot run {line}: {error}"),
+        })
+    })?;
     if !done.status.success() {
         let said = [&done.stderr, &done.stdout].into_iter().find(|said| !said.is_empty());
         let said = said.map_or(String::new(), |said| String::from_utf8_lossy(said).into_owned());

@@ -30,7 +30,7 @@ const ROUNDS: u32 = 6;
 /// Ten small programs in C, each before and after a known change (order of a walk, layout, padding, false sharing ...), are built by
 /// `cc`, measured in turn, recorded, and simulated on the machine as it is probed now: a few minutes. The table says which gains are
 /// predicted well here. How far they are off is kept until the machine boots again, and is the range that `domicile advise` prints
-/// beside a gain. Nothing else should run meanwhile.
+/// beside a gain: of all ten pairs only, and of six rounds or more. Nothing else should run meanwhile.
 #[derive(Args)]
 #[command(after_help = "Example:\n  domicile truth\n  domicile truth --only padded-rows,walk-order-c")]
 pub struct Truth {
