@@ -231,7 +231,9 @@ pub fn call(command: &mut Command) -> Result<String, TruthError> {
     let done = done.map_err(|error| {
         let program = command.get_program().to_string_lossy().into_owned();
         TruthError::Command(match error.kind() {
-            std::io::ErrorKind::NotFound => format!("`{program}` is not installed, and builds what is measured: install it and try again"),
+            std::io::ErrorKind::NotFound => {
+                format!("`{program}` is not installed, and builds what is measured: install it and try again")
+            }
             _ => format!("cannot run {line}: {error}"),
         })
     })?;
