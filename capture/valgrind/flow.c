@@ -1,5 +1,5 @@
-/* Data flow in a superblock: from which of its loads, and from which registers at its entry, an address or a register
-   comes.
+/* Data flow in a superblock: from which of its loads, and from which registers at its entry, an address, a register or
+   the way a branch goes comes.
 
    What a value comes from, its *origin*, is one word:
 
@@ -34,7 +34,7 @@ static Int register_at(Int offset)
    return place >= 0 && place < 8 * REGISTERS ? place / 8 : -1;
 }
 
-static ULong both(ULong a, ULong b)
+ULong flow_both(ULong a, ULong b)
 {
    ULong all = (a | b) & 0xffff;
    UInt of_a[3], of_b[3], i = 0, j = 0, shift;
@@ -71,22 +71,22 @@ ULong flow_origin(IRExpr* e)
    case Iex_Unop:
       return flow_origin(e->Iex.Unop.arg);
    case Iex_Binop:
-      return both(flow_origin(e->Iex.Binop.arg1), flow_origin(e->Iex.Binop.arg2));
+      return flow_both(flow_origin(e->Iex.Binop.arg1), flow_origin(e->Iex.Binop.arg2));
    case Iex_Triop: {
       IRTriop* op = e->Iex.Triop.details;
-      return both(flow_origin(op->arg1), both(flow_origin(op->arg2), flow_origin(op->arg3)));
+      return flow_both(flow_origin(op->arg1), flow_both(flow_origin(op->arg2), flow_origin(op->arg3)));
    }
    case Iex_Qop: {
       IRQop* op = e->Iex.Qop.details;
-      return both(both(flow_origin(op->arg1), flow_origin(op->arg2)),
-                  both(flow_origin(op->arg3), flow_origin(op->arg4)));
+      return flow_both(flow_both(flow_origin(op->arg1), flow_origin(op->arg2)),
+                  flow_both(flow_origin(op->arg3), flow_origin(op->arg4)));
    }
    case Iex_ITE:
-      return both(flow_origin(e->Iex.ITE.cond),
-                  both(flow_origin(e->Iex.ITE.iftrue), flow_origin(e->Iex.ITE.iffalse)));
+      return flow_both(flow_origin(e->Iex.ITE.cond),
+                  flow_both(flow_origin(e->Iex.ITE.iftrue), flow_origin(e->Iex.ITE.iffalse)));
    case Iex_CCall:
       for (i = 0; e->Iex.CCall.args[i]; i++)
-         origin = both(origin, flow_origin(e->Iex.CCall.args[i]));
+         origin = flow_both(origin, flow_origin(e->Iex.CCall.args[i]));
       return origin;
    default:
       return 0;
@@ -119,7 +119,7 @@ Int flow_statement(IRStmt* s, IRTypeEnv* types, UInt refs, ULong* origin)
           s->Ist.WrTmp.data->tag == Iex_Load ? load : flow_origin(s->Ist.WrTmp.data));
       return -1;
    case Ist_LoadG:
-      set(s->Ist.LoadG.details->dst, both(load, flow_origin(s->Ist.LoadG.details->alt)));
+      set(s->Ist.LoadG.details->dst, flow_both(load, flow_origin(s->Ist.LoadG.details->alt)));
       return -1;
    case Ist_CAS:
       set(s->Ist.CAS.details->oldLo, load);
@@ -142,7 +142,7 @@ Int flow_statement(IRStmt* s, IRTypeEnv* types, UInt refs, ULong* origin)
       *origin = flow_origin(s->Ist.Put.data);
       /* What is left of a register that is written in part stays. */
       if (sizeofIRType(typeOfIRExpr(types, s->Ist.Put.data)) < 4)
-         *origin = both(*origin, of_register[number]);
+         *origin = flow_both(*origin, of_register[number]);
       of_register[number] = *origin;
       if (!written[number] && *origin == 1ULL << number)
          return -1;

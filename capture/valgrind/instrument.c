@@ -49,6 +49,8 @@ struct ExitInfo {
    UShort refs;  /* performed before it */
    UShort insns; /* begun before it, its own included */
    Bool marked;
+   UChar branches; /* EXIT_* of wire.h */
+   ULong origin;   /* what its branch comes from */
 };
 
 /* One superblock on its way through. Static: translation is serialised by Valgrind. */
@@ -195,9 +197,9 @@ static void saw_locked(void)
    *address = (*address & 0xffff) | own << 16 | (*address >> 16) << 32;
 }
 
-/* A place where the superblock is left if `guard` (NULL: always). The first look numbers the exits;
-   the second, which meets them in the same order, stores the cursor. */
-static void saw_exit(IRExpr* guard)
+/* A place where the superblock is left if `guard` (NULL: always), for `next` if that is known only at run time (NULL: it
+   is known now). The first look numbers the exits; the second, which meets them in the same order, stores the cursor. */
+static void saw_exit(IRExpr* guard, IRExpr* next)
 {
    UInt i;
    b.last_read = NULL;
@@ -213,7 +215,13 @@ static void saw_exit(IRExpr* guard)
       b.exit[i].refs = b.refs;
       b.exit[i].insns = b.insns;
       b.exit[i].marked = False;
+      b.exit[i].branches = 0;
+      b.exit[i].origin = 0;
       b.exits++;
+   }
+   if (!b.out && (guard || next)) {
+      b.exit[i].branches |= guard ? EXIT_CONDITIONAL : EXIT_INDIRECT;
+      b.exit[i].origin = flow_both(b.exit[i].origin, flow_origin(guard ? guard : next));
    }
    if (b.out && b.committed_exit != (Int)i) {
       if (b.exit[i].marked)
@@ -301,7 +309,7 @@ static void saw_statement(IRStmt* s, IRTypeEnv* types)
       break;
    }
    case Ist_Exit:
-      saw_exit(s->Ist.Exit.guard);
+      saw_exit(s->Ist.Exit.guard, NULL);
       break;
    default:
       break;
@@ -353,7 +361,8 @@ static void walk(IRSB* in, Int first)
       if (instrument_prefetches && s->tag == Ist_IMark)
          saw_prefetch(s->Ist.IMark.addr, s->Ist.IMark.len);
    }
-   saw_exit(NULL); /* the end, which is never marked */
+   /* The end, which is never marked. Processors know where a return goes. */
+   saw_exit(NULL, in->next->tag == Iex_Const || in->jumpkind == Ijk_Ret ? NULL : in->next);
 }
 
 /* The end needs no marker; neither does the first exit with fewer references. */
@@ -370,7 +379,7 @@ static void mark_exits(void)
 /* Words that it takes to describe the superblock. */
 static UInt described(void)
 {
-   return 2 + b.insns + 3 * b.refs + b.exits + 2 * b.writes;
+   return 2 + b.insns + 3 * b.refs + 2 * b.exits + 2 * b.writes;
 }
 
 static void announce(ULong number)
@@ -385,11 +394,14 @@ static void announce(ULong number)
    for (i = 0; i < b.refs; i++)
       *w++ = b.ref[i].insn | (ULong)b.ref[i].size << 16 | (ULong)b.ref[i].op << 32;
    for (i = 0; i < b.exits; i++)
-      *w++ = b.exit[i].refs | (ULong)b.exit[i].insns << 16 | (ULong)b.exit[i].marked << 32;
+      *w++ = b.exit[i].refs | (ULong)b.exit[i].insns << 16 | (ULong)b.exit[i].marked << 32 |
+             (ULong)b.exit[i].branches << 40;
    for (i = 0; i < b.refs; i++) {
       *w++ = b.ref[i].address;
       *w++ = b.ref[i].data;
    }
+   for (i = 0; i < b.exits; i++)
+      *w++ = b.exit[i].origin;
    for (i = 0; i < b.writes; i++) {
       *w++ = b.write[i].insn | (ULong)b.write[i].number << 16;
       *w++ = b.write[i].origin;

@@ -72,6 +72,8 @@ extern Bool instrument_prefetches;
 void flow_begin(void);
 /* What an atom comes from by now. */
 ULong flow_origin(IRExpr* e);
+/* The origin of what comes from two values. */
+ULong flow_both(ULong a, ULong b);
 /* The next statement, after which the superblock has `refs` references: those that load are the last of them. Returns
    the integer register that it writes, with what that comes from by then; -1 if there is none, or nothing changes. */
 Int flow_statement(IRStmt* s, IRTypeEnv* types, UInt refs, ULong* origin);

@@ -23,7 +23,7 @@
 #define DOMICILE_WIRE_H
 
 #define WIRE_MAGIC   0x52434d44u /* "DMCR" */
-#define WIRE_VERSION 7u
+#define WIRE_VERSION 8u
 
 #define WORD_NULL         0x8000000000000000ULL
 #define WORD_BLOCK        0x9000000000000000ULL
@@ -34,13 +34,19 @@
 /* No superblock needs more words than this: the ring keeps that much room at every entry. */
 #define BLOCK_WORDS_MAX 4096
 
+/* How an exit is left: by a branch that may go the other way (several at once may), or to a place that is known only then. */
+enum { EXIT_CONDITIONAL = 1, EXIT_INDIRECT = 2 };
+
 enum RecordType {
    /* number, instructions | references << 16 | exits << 32 | register writes << 48, then a word for each:
       instruction: pc | bytes << 56
       reference:   instruction | bytes << 16 | op << 32   (op: 0 read, 1 write, 2 modify, 3 prefetch)
-      exit:        references before it | instructions run << 16 | has a marker << 32
+      exit:        references before it | instructions run << 16 | has a marker << 32 | EXIT_* << 40
       then two words for each:
       reference:   what its address comes from, what the value comes from that it writes (flow.c; 0: unknown)
+      one for each:
+      exit:        what the way comes from that its branch goes
+      and two for each:
       register write: instruction | number of the register << 16, what its value comes from */
    RECORD_BLOCK = 1,
    RECORD_THREAD = 2,        /* thread: what follows was done by this thread */

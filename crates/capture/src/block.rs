@@ -21,10 +21,16 @@ pub struct Block {
 
 /// A place where a superblock can be left.
 #[derive(Clone, Copy, Debug)]
-struct Exit {
-    refs: u16,
-    insns: u16,
+pub struct Exit {
+    pub refs: u16,
+    pub insns: u16,
     marked: bool,
+    /// It is left by a branch that may go the other way.
+    pub conditional: bool,
+    /// It is the end, and goes to a place that is known only then.
+    pub indirect: bool,
+    /// What decides which way it goes.
+    pub origin: Origin,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -103,13 +109,14 @@ impl Blocks {
         let number = usize::try_from(*number).map_err(|_| Malformed)?;
         let [insns, refs, exits, writes] = [0, 16, 32, 48].map(|shift| (counts >> shift) as u16);
         let [ni, nr, ne, nw] = [insns, refs, exits, writes].map(usize::from);
-        if number != self.blocks.len() || rest.len() != ni + 3 * nr + ne + 2 * nw || ni == 0 || ne == 0 {
+        if number != self.blocks.len() || rest.len() != ni + 3 * nr + 2 * ne + 2 * nw || ni == 0 || ne == 0 {
             return Err(Malformed);
         }
         let (insn_words, rest) = rest.split_at(ni);
         let (ref_words, rest) = rest.split_at(nr);
         let (exit_words, rest) = rest.split_at(ne);
-        let (flow_words, write_words) = rest.split_at(2 * nr);
+        let (flow_words, rest) = rest.split_at(2 * nr);
+        let (origin_words, write_words) = rest.split_at(ne);
         let mut block = Block {
             first_ref: self.templates.len() as u32,
             refs,
@@ -157,13 +164,16 @@ impl Blocks {
                 site: 0,
             });
         }
-        for &word in exit_words {
+        for (&word, &origin) in exit_words.iter().zip(origin_words) {
             let exit = Exit {
                 refs: word as u16,
                 insns: (word >> 16) as u16,
                 marked: (word >> 32) & 1 != 0,
+                conditional: (word >> 40) & 1 != 0,
+                indirect: (word >> 41) & 1 != 0,
+                origin: Origin(origin),
             };
-            if exit.refs > refs || exit.insns > insns {
+            if exit.refs > refs || exit.insns > insns || exit.origin.loads().any(|load| load >= nr) {
                 return Err(Malformed);
             }
             self.exits.push(exit);
@@ -232,13 +242,35 @@ impl Blocks {
     /// `marker` names, if any.
     #[inline]
     pub fn instructions_run(&self, block: &Block, refs: usize, marker: Option<u16>) -> Result<u16, Malformed> {
-        let exits = &self.exits[block.first_exit as usize..][..usize::from(block.exits)];
-        let exit = match marker {
-            Some(number) => exits.get(usize::from(number)).filter(|e| usize::from(e.refs) == refs),
-            None if refs == usize::from(block.refs) => exits.last(),
-            None => exits.iter().find(|e| usize::from(e.refs) == refs && !e.marked),
+        let number = self.exit_run(block, refs, marker)?;
+        Ok(self.exits(block)[number].insns)
+    }
+
+    /// The exit at which it was left then.
+    #[inline]
+    pub fn exit_run(&self, block: &Block, refs: usize, marker: Option<u16>) -> Result<usize, Malformed> {
+        let exits = self.exits(block);
+        let number = match marker {
+            Some(number) => {
+                Some(usize::from(number)).filter(|&at| exits.get(at).is_some_and(|e| usize::from(e.refs) == refs))
+            }
+            None if refs == usize::from(block.refs) => exits.len().checked_sub(1),
+            None => exits.iter().position(|e| usize::from(e.refs) == refs && !e.marked),
         };
-        exit.map(|e| e.insns).ok_or(Malformed)
+        number.ok_or(Malformed)
+    }
+
+    /// The exits of a superblock, in their order; the last one is its end.
+    #[inline]
+    pub fn exits(&self, block: &Block) -> &[Exit] {
+        &self.exits[block.first_exit as usize..][..usize::from(block.exits)]
+    }
+
+    /// Where the instruction after the last of a superblock begins.
+    pub fn falls_through_to(&self, block: &Block) -> Option<u64> {
+        let last = (block.first_insn as usize + usize::from(block.insns)).checked_sub(1)?;
+        let Instruction { pc, bytes, .. } = *self.instructions.get(last)?;
+        Some(pc + u64::from(bytes))
     }
 
     /// The instruction of reference `index` of a superblock, counted there.
@@ -313,12 +345,14 @@ mod tests {
             0x1006 | 3 << 56,
             8 << 16,
             2 | 4 << 16 | 1 << 32,
-            1 | 2 << 16,
-            2 | 3 << 16,
+            1 | 2 << 16 | 1 << 40,
+            2 | 3 << 16 | 1 << 41,
             1 << 3,
             0,
             1 << 16,
             1,
+            1 << 16 | 1 << 5,
+            1 << 2,
             1 | 7 << 16,
             1 << 16,
         ]

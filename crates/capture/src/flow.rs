@@ -13,9 +13,10 @@
 
 use std::collections::HashMap;
 
-use trace::{Dependence, SiteId};
+use trace::{Dependence, Misprediction, SiteId};
 
-use crate::block::{Blocks, Flow, Origin, REGISTERS};
+use crate::block::{Block, Blocks, Exit, Flow, Origin, REGISTERS};
+use crate::branches::Branches;
 use crate::sampling::is_sample;
 use crate::wire;
 use crate::wire::record;
@@ -113,12 +114,22 @@ struct Seen {
     on: Vec<(SiteId, u32)>,
 }
 
-/// The dependences of a recording, from all of its processes.
+/// The branch at a superblock's end, of which the next superblock says where it went.
+struct Awaited {
+    branch: u64,
+    /// Where it goes if it is not taken; none of an indirect one.
+    falls_through_to: Option<u64>,
+    on: Loads,
+}
+
+/// The dependences of a recording, from all of its processes, and its branches.
 #[derive(Default)]
 pub struct Dependences {
     seen: HashMap<SiteId, Seen>,
     /// Of the run at hand.
     loaded: Vec<Loads>,
+    branches: Branches,
+    awaited: Option<Awaited>,
 }
 
 impl Dependences {
@@ -130,6 +141,8 @@ impl Dependences {
         let mut current = u64::MAX;
         let mut thread = Thread::default();
         let mut at = 0;
+        self.awaited = None;
+        self.branches.begin(slot > WHOLE);
         while at < end {
             let word = words[at];
             at += 1;
@@ -149,6 +162,8 @@ impl Dependences {
                         .is_none()
                     {
                         thread = Thread::default();
+                        self.awaited = None;
+                        self.branches.begin(true);
                     }
                 }
                 wire::RECORD => {
@@ -159,6 +174,8 @@ impl Dependences {
                         let before = std::mem::replace(&mut thread, threads.remove(number).unwrap_or_default());
                         threads.insert(current, before);
                         current = *number;
+                        self.awaited = None;
+                        self.branches.begin(false);
                     }
                     at += payload.len();
                 }
@@ -177,13 +194,23 @@ impl Dependences {
         marker: Option<u16>,
     ) -> Option<()> {
         let block = blocks.get(number).filter(|block| block.named)?;
-        let insns = blocks.instructions_run(block, addresses.len(), marker).ok()?;
+        let reached = blocks.exit_run(block, addresses.len(), marker).ok()?;
+        let begins = blocks.pc(number)?;
+        self.arrived(begins);
         self.loaded.clear();
+        let exits = blocks.exits(block);
+        let insns = exits[reached].insns;
+        let mut passed = 0;
         let templates = blocks.templates(block);
         let flows = blocks.flows(block);
         for (place, ((template, flow), &address)) in templates.iter().zip(flows).zip(addresses).enumerate() {
             let mut brought = Loads::default();
+            while passed < reached && usize::from(exits[passed].refs) <= place {
+                self.stayed(thread, begins, passed, &exits[passed]);
+                passed += 1;
+            }
             if address != wire::TAGGED {
+                self.branches.reference(template.site);
                 let is_locked = flow.address.loads().any(|load| load == place);
                 self.reference(thread, template.site, flow, is_locked);
                 let now = thread.instructions;
@@ -217,6 +244,11 @@ impl Dependences {
             }
             self.loaded.push(brought);
         }
+        while passed < reached {
+            self.stayed(thread, begins, passed, &exits[passed]);
+            passed += 1;
+        }
+        self.left(thread, blocks, block, begins, reached);
         // What registers come from is said in terms of those at the entry.
         let writes = blocks.register_writes(block);
         let mut after = thread.registers;
@@ -226,6 +258,64 @@ impl Dependences {
         thread.registers = after;
         thread.instructions += u64::from(insns);
         Some(())
+    }
+
+    /// A superblock begins here: that is where the one before it went.
+    fn arrived(&mut self, pc: u64) {
+        let Some(Awaited {
+            branch,
+            falls_through_to,
+            on,
+        }) = self.awaited.take()
+        else {
+            return;
+        };
+        let on = on.get().iter().map(|(site, _)| *site);
+        match falls_through_to {
+            Some(next) => self.branches.conditional(branch, pc != next, on),
+            None => self.branches.indirect(branch, pc, on),
+        }
+    }
+
+    /// The loads of which a processor still waits for some when a branch comes.
+    fn decided_by(&self, thread: &Thread, exit: &Exit) -> Loads {
+        let mut recent = Loads::default();
+        for &(site, at) in thread.resolve(exit.origin, &self.loaded).get() {
+            if at + RECENT >= thread.instructions {
+                recent.add(site, at);
+            }
+        }
+        recent
+    }
+
+    /// A superblock was not left at an exit.
+    fn stayed(&mut self, thread: &Thread, begins: u64, number: usize, exit: &Exit) {
+        if exit.conditional {
+            let on = self.decided_by(thread, exit);
+            let on = on.get().iter().map(|(site, _)| *site);
+            self.branches.conditional(branch(begins, number), false, on);
+        }
+    }
+
+    /// It was left at this one.
+    fn left(&mut self, thread: &Thread, blocks: &Blocks, block: &Block, begins: u64, number: usize) {
+        let exits = blocks.exits(block);
+        let exit = &exits[number];
+        if !exit.conditional && !exit.indirect {
+            return;
+        }
+        let (branch, on) = (branch(begins, number), self.decided_by(thread, exit));
+        if number + 1 < exits.len() {
+            let on = on.get().iter().map(|(site, _)| *site);
+            self.branches.conditional(branch, true, on);
+            return;
+        }
+        let falls_through_to = exit.conditional.then(|| blocks.falls_through_to(block)).flatten();
+        self.awaited = Some(Awaited {
+            branch,
+            falls_through_to,
+            on,
+        });
     }
 
     fn reference(&mut self, thread: &Thread, site: SiteId, flow: &Flow, is_locked: bool) {
@@ -253,8 +343,9 @@ impl Dependences {
         seen.waits = seen.waits.saturating_add(u32::from(waits));
     }
 
-    /// The sites whose addresses came from loads at least every other time, and the loads that they came from most.
-    pub fn table(self) -> Vec<Dependence> {
+    /// The sites whose addresses came from loads at least every other time, with the loads that they came from most; and the
+    /// branches that are foretold wrongly.
+    pub fn tables(self) -> (Vec<Dependence>, Vec<Misprediction>) {
         let waits = |seen: &Seen| seen.times > 0 && seen.waits.saturating_mul(2) >= seen.times;
         let mut table: Vec<Dependence> = (self.seen.into_iter())
             .filter(|(_, seen)| waits(seen))
@@ -270,8 +361,13 @@ impl Dependences {
             .filter(|dependence| !dependence.on.is_empty())
             .collect();
         table.sort_unstable_by_key(|dependence| dependence.site);
-        table
+        (table, self.branches.table())
     }
+}
+
+/// A number for the branch at an exit of the superblock that begins there.
+fn branch(begins: u64, exit: usize) -> u64 {
+    begins << 10 ^ exit as u64
 }
 
 #[cfg(test)]

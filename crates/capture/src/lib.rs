@@ -21,6 +21,7 @@ mod allocation;
 mod annotations;
 mod asked;
 mod block;
+mod branches;
 mod clocks;
 mod connection;
 mod deadline;

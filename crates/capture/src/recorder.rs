@@ -184,8 +184,9 @@ fn take_down(
     }
     // Where sites have no program counters, one is many.
     if options.pcs {
-        let dependences = std::mem::take(&mut tree.commons.dependences).table();
+        let (dependences, mispredictions) = std::mem::take(&mut tree.commons.dependences).tables();
         tree.out.writer().dependences(dependences);
+        tree.out.writer().mispredictions(mispredictions);
     }
     let (finished, seen) = tree.out.finish();
     let stopped = stopped.or_else(|| recorder.nowhere(options));

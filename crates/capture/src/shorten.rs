@@ -221,6 +221,7 @@ fn tables(trace: &Trace, writer: &mut Writer) {
     writer.locations(trace.locations().iter().cloned());
     writer.arrays(trace.arrays().iter().cloned());
     writer.paces(trace.paces().iter().copied());
+    writer.mispredictions(trace.mispredictions().iter().cloned());
     if let Some(dependences) = trace.dependences() {
         writer.dependences(dependences.to_vec());
     }

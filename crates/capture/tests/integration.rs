@@ -1,6 +1,7 @@
 //! All integration tests of this crate, in one program: what they share compiles once.
 
 mod beginnings;
+mod branches;
 mod broken;
 mod dependences;
 mod differences;

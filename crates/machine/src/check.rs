@@ -107,12 +107,13 @@ fn core(core: &Core) -> Result<(), Fault> {
     if !(0.01..=64.0).contains(&each) {
         return Err(Fault::value("core.instructions_per_clock", each, "0.01 to 64"));
     }
-    for (key, of_set) in [
+    for (key, ns) in [
         ("core.set_refill_ns", core.set_refill_ns),
         ("core.set_rewrite_ns", core.set_rewrite_ns),
+        ("core.misprediction_ns", core.misprediction_ns),
     ] {
-        if !(0.0..=1000.0).contains(&of_set) {
-            return Err(Fault::value(key, of_set, "0 to 1000"));
+        if !(0.0..=1000.0).contains(&ns) {
+            return Err(Fault::value(key, ns, "0 to 1000"));
         }
     }
     range("core.window", core.window, 1, 1 << 16)?;

@@ -59,6 +59,7 @@
 //! | `core.store_buffer` | | 1 to 4096 stores that wait without holding the cpu up |
 //! | `core.set_refill_ns` | 0 | 0 to 1000; between two lines that come to one set of the first cache |
 //! | `core.set_rewrite_ns` | 0 | 0 to 1000; what a store takes of its set whose line is replaced before it leaves |
+//! | `core.misprediction_ns` | 0 | 0 to 1000; until the next instruction enters after a branch that was foretold wrongly |
 //! | `[regions]` | not calibrated | see [`Regions`]: `switch_ns` |
 //! | `regions.switch_ns` | | 0 to 1e9; what moving a thread to another cache takes in all |
 //! | `regions.stay_least_ns`, `stay_most_ns`, `one_cache`, `all_caches` | not calibrated | see [`Gains`]; all four or none |
@@ -309,6 +310,7 @@ fn core(mut keys: Keys, lines: &mut Lines) -> Result<Core, Fault> {
         store_buffer: keys.required_u32("store_buffer", lines)?,
         set_refill_ns: keys.number("set_refill_ns", lines)?.unwrap_or(0.0),
         set_rewrite_ns: keys.number("set_rewrite_ns", lines)?.unwrap_or(0.0),
+        misprediction_ns: keys.number("misprediction_ns", lines)?.unwrap_or(0.0),
     };
     keys.finish(lines)?;
     Ok(core)

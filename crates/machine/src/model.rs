@@ -87,6 +87,9 @@ pub struct Core {
     pub set_refill_ns: f64,
     /// What a store takes of its set, 0 to 1000, whose line is replaced before the store leaves: it is fetched once more.
     pub set_rewrite_ns: f64,
+    /// From the time at which a branch that was foretold wrongly knows its way until the next instruction enters, 0 to 1000;
+    /// 0: all are foretold rightly.
+    pub misprediction_ns: f64,
 }
 
 /// How the cpus carry out the program's prefetch instructions: into the outermost cache and no nearer one, and not for

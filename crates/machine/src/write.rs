@@ -63,6 +63,9 @@ impl Machine {
                 out.key("set_refill_ns", number(core.set_refill_ns));
                 out.key("set_rewrite_ns", number(core.set_rewrite_ns));
             }
+            if core.misprediction_ns > 0.0 {
+                out.key("misprediction_ns", number(core.misprediction_ns));
+            }
         }
         if let Some(regions) = &self.regions {
             out.header("[regions]");

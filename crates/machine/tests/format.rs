@@ -429,6 +429,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 store_buffer: 48,
                 set_refill_ns: levels as f64 - 1.0,
                 set_rewrite_ns: (levels as f64 - 1.0) * 5.5,
+                misprediction_ns: levels as f64 * 2.25,
             }),
             regions: (nodes > 1).then_some(Regions {
                 switch_ns: local_ns,

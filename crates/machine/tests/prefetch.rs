@@ -197,6 +197,7 @@ fn a_core_that_overlaps() {
         store_buffer: 48,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,
+        misprediction_ns: 0.0,
     };
     assert_eq!(machine.core, Some(core));
     assert_eq!(from_toml(&machine.to_toml(), "again").unwrap(), machine);

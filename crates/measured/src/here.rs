@@ -224,6 +224,7 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
         store_buffer: USUAL_STORE_BUFFER,
         set_refill_ns: hundredths(processor.sets.refill_ns),
         set_rewrite_ns: hundredths(processor.sets.rewrite_ns),
+        misprediction_ns: tenths(processor.pace.misprediction_ns),
     });
     note_measured(
         report,
@@ -242,6 +243,13 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     if let Some(pace) = pace {
         let text = format!("{} in short loops that wait for nothing", tenths(pace));
         note_measured(report, "core.instructions_per_clock", text);
+    }
+    if processor.pace.misprediction_ns > 0.0 {
+        let text = format!(
+            "{} ns for a branch that is foretold wrongly",
+            tenths(processor.pace.misprediction_ns)
+        );
+        note_measured(report, "core.misprediction_ns", text);
     }
     if let Some(window) = processor.window {
         let text = format!("{window} instructions under way while a load waits for memory");

@@ -5,7 +5,7 @@
 //! [`crate::dynamic`].
 
 use policy::{Interest, Page, Policy};
-use trace::{Dependence, Header, Pace};
+use trace::{Dependence, Header, Misprediction, Pace};
 
 use crate::cache::{Cache, LINES_MAX};
 use crate::changes::HugePages;
@@ -150,13 +150,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `dependences`, `paces`: of the sites of the input. `loads`: what changes of the program make of them.
+    /// `dependences`, `paces`, `mispredictions`: of the sites of the input. `loads`: what changes of the program make of them.
     pub fn new(
         config: &Config,
         policy: Box<dyn Policy>,
         traits: Traits,
         dependences: &[Dependence],
         paces: &[Pace],
+        mispredictions: &[Misprediction],
         loads: &Loads,
     ) -> Result<Self, SimError> {
         let machine = &config.machine;
@@ -210,7 +211,7 @@ impl Engine {
             aside: None,
             prefetchers: Prefetchers::new(&layout),
             software_prefetch: SoftwarePrefetch::new(machine, &layout),
-            overlap: Overlap::new(machine, &layout, dependences, paces, loads),
+            overlap: Overlap::new(machine, &layout, dependences, paces, mispredictions, loads),
             classes: config.classes,
             coherent: machine.cpus > 1,
             clock: overlap::period(machine),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use trace::{Array, Dependence, Event, Location, Pace, Ref, Site, Timed};
+use trace::{Array, Dependence, Event, Location, Misprediction, Pace, Ref, Site, Timed};
 
 use crate::detail::Names;
 use crate::engine::Traits;
@@ -52,6 +52,10 @@ pub trait Input: Send {
     fn paces(&self) -> &[Pace] {
         &[]
     }
+    /// Branches that are foretold wrongly, by site; nothing where that is not known.
+    fn mispredictions(&self) -> &[Misprediction] {
+        &[]
+    }
     /// Whether its windows are warmed ([`Event::Counted`]): what comes before is carried out, and not counted.
     fn warmed(&self) -> bool {
         false
@@ -89,6 +93,8 @@ pub struct Streams {
     pub dependences: Vec<Dependence>,
     /// How long instructions take that wait for each other, by site.
     pub paces: Vec<Pace>,
+    /// Branches that are foretold wrongly, by site.
+    pub mispredictions: Vec<Misprediction>,
     /// The instructions of the sites, and where these are in the source; empty where that is not known.
     pub sites: Vec<Site>,
     pub locations: Vec<Location>,
@@ -180,6 +186,10 @@ impl Input for StreamsInput<'_> {
 
     fn paces(&self) -> &[Pace] {
         &self.streams.paces
+    }
+
+    fn mispredictions(&self) -> &[Misprediction] {
+        &self.streams.mispredictions
     }
 
     fn warmed(&self) -> bool {

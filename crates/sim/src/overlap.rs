@@ -6,6 +6,7 @@
 //! carried out, and is put down to it there and then.
 
 mod asks;
+mod branches;
 mod depends;
 mod sets;
 
@@ -13,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use machine::Machine;
-use trace::{Dependence, Op, Pace};
+use trace::{Dependence, Misprediction, Op, Pace};
 
 use crate::clock::Units;
 use crate::engine::Engine;
@@ -22,6 +23,7 @@ use crate::lookup::SetLine;
 use crate::pieces::{Access, Who};
 use crate::prefetch::Prefetchers;
 use crate::steps::Step;
+use branches::Branches;
 use depends::Depends;
 pub use depends::Loads;
 use sets::Sets;
@@ -39,6 +41,7 @@ pub struct Overlap {
     lanes: Vec<Lane>,
     depends: Depends,
     paces: Vec<Takes>,
+    branches: Option<Branches>,
     /// By instance and place in it: when the line there comes.
     coming: Vec<Vec<Coming>>,
     /// When lines come that are taken in now.
@@ -64,6 +67,8 @@ struct Lane {
     /// The same by instruction, for those that may still be under way, and their sum.
     recent: VecDeque<(u64, Units)>,
     sum: Units,
+    /// Instructions that passed since the last reference, its own apart.
+    between: u64,
     /// When the latest requests come: as many as may be on their way at once, the first in front.
     requests: BinaryHeap<Reverse<Units>>,
     /// When the latest page walks are over: as many as may be under way at once; empty where that is any number.
@@ -157,6 +162,18 @@ impl Lane {
         }
     }
 
+    /// The last instruction enters at `at` at the earliest, where it would have entered before. Returns how long that moves the clock on.
+    fn enters_at(&mut self, clock: Units, at: Units) -> Units {
+        if at < clock {
+            self.held_up = clock - at;
+            return 0;
+        }
+        self.level = self.level.wrapping_add(at - clock);
+        (self.held_up, self.sum) = (0, 0);
+        self.recent.clear();
+        at - clock
+    }
+
     /// From when on there is room for a request.
     #[inline]
     fn room(&self) -> Units {
@@ -188,6 +205,7 @@ impl Overlap {
         layout: &Layout,
         dependences: &[Dependence],
         paces: &[Pace],
+        mispredictions: &[Misprediction],
         loads: &Loads,
     ) -> Option<Box<Overlap>> {
         let core = machine.core?;
@@ -204,10 +222,12 @@ impl Overlap {
             held_up: 0,
             recent: VecDeque::new(),
             sum: 0,
+            between: 0,
             requests: vec![Reverse(0); core.outstanding as usize].into(),
             walks: vec![Reverse(0); walkers].into(),
             stores: VecDeque::with_capacity(core.store_buffer as usize),
         };
+        let mut depends = Depends::new(dependences, loads);
         let lines = |place: &crate::layout::Place| layout.caches[place.cache].lines() as usize;
         Some(Box::new(Overlap {
             window: core.window.into(),
@@ -215,7 +235,8 @@ impl Overlap {
             period,
             store_buffer: core.store_buffer as usize,
             lanes: (0..machine.cpus).map(|_| lane()).collect(),
-            depends: Depends::new(dependences, loads),
+            branches: Branches::new(machine, mispredictions, &mut depends),
+            depends,
             paces: beyond(machine, period, paces, loads),
             coming: layout.places.iter().map(|place| vec![HERE; lines(place)]).collect(),
             comes: HERE,
@@ -261,18 +282,37 @@ pub fn period(machine: &Machine) -> Units {
 }
 
 impl Engine {
-    /// The instructions of a reference have passed; they may have waited for each other.
+    /// Instructions have passed that make no reference; the next one's pace is theirs.
+    pub fn passed_between(&mut self, number: u32, instructions: u64) {
+        self.work(number, instructions);
+        if let Some(overlap) = &mut self.overlap {
+            overlap.lanes[number as usize].between += instructions;
+        }
+    }
+
+    /// The instructions of a reference have passed; they may have waited for each other, and a branch among them may have been
+    /// foretold wrongly.
     #[inline(always)]
-    pub fn passed(&mut self, number: u32, site: u32, instructions: u64) {
-        if let Some(overlap) = &mut self.overlap
-            && let Some(&takes) = overlap.paces.get(site as usize)
+    pub fn passed(&mut self, who: Who, site: u32, instructions: u64) {
+        let Some(overlap) = &mut self.overlap else { return };
+        let cpu = &mut self.cpus[who.cpu as usize];
+        let lane = &mut overlap.lanes[who.cpu as usize];
+        let between = std::mem::take(&mut lane.between);
+        if let Some(&takes) = overlap.paces.get(site as usize)
             && takes != Takes::default()
         {
-            let time = takes.each * instructions + takes.more;
-            let cpu = &mut self.cpus[number as usize];
-            let lane = &mut overlap.lanes[number as usize];
+            let time = takes.each * (instructions + between) + takes.more;
             lane.entered(cpu.clock, cpu.passed, overlap.period, overlap.window, overlap.ahead);
             lane.hold_up(cpu.passed, time);
+            cpu.clock += time;
+            cpu.spent.busy += time;
+        }
+        if let Some(branches) = &mut overlap.branches
+            && let Some(takes) = branches.mispredicted(who.cpu, site)
+        {
+            let entered = lane.entered(cpu.clock, cpu.passed, overlap.period, overlap.window, overlap.ahead);
+            let known = branches.known(&overlap.depends, who.thread, site);
+            let time = lane.enters_at(cpu.clock, entered.max(known) + takes);
             cpu.clock += time;
             cpu.spent.busy += time;
         }

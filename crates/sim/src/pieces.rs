@@ -130,7 +130,7 @@ impl Engine {
             _ => 1,
         };
         self.work(who.cpu, instructions);
-        self.passed(who.cpu, r.site, instructions);
+        self.passed(who, r.site, instructions);
         self.detail_passed(who, r.site);
     }
 

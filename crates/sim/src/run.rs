@@ -18,8 +18,15 @@ pub type Open<'a, 'b> = &'a (dyn Fn() -> Result<Box<dyn Input + 'b>, SimError> +
 pub fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Simulated, SimError> {
     let mut input = open()?;
     let loads = loads::changed(config, &input.names(), input.dependences())?;
-    let (dependences, paces) = (input.dependences(), input.paces());
-    let mut engine = Engine::new(config, one.policy, input.traits(), dependences, paces, &loads)?;
+    let mut engine = Engine::new(
+        config,
+        one.policy,
+        input.traits(),
+        input.dependences(),
+        input.paces(),
+        input.mispredictions(),
+        &loads,
+    )?;
     engine.homes.hints = one.hints;
     engine.homes.placements = config.detail.placements.then(Vec::new);
     engine.begin_slots(one.plan, &input.names())?;

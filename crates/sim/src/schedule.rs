@@ -415,7 +415,7 @@ impl<'a> Schedule<'a> {
     fn event(&mut self, cpu: usize, number: u32, event: &Event) -> Result<(), SimError> {
         let readiness = match event {
             Event::Work { instructions } => {
-                self.engine.work(cpu as u32, *instructions);
+                self.engine.passed_between(cpu as u32, *instructions);
                 return Ok(());
             }
             Event::Alloc { .. }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trace::{Dependence, OrderStream, Pace, ThreadStream, Trace};
+use trace::{Dependence, Misprediction, OrderStream, Pace, ThreadStream, Trace};
 
 use crate::detail::Names;
 use crate::engine::Traits;
@@ -106,6 +106,10 @@ impl Input for TraceInput {
 
     fn paces(&self) -> &[Pace] {
         self.trace.paces()
+    }
+
+    fn mispredictions(&self) -> &[Misprediction] {
+        self.trace.mispredictions()
     }
 
     fn again(&mut self, thread: u32, batch: &mut Batch) -> Result<(), SimError> {

@@ -356,6 +356,29 @@ impl From<Pace> for (SiteId, u32) {
     }
 }
 
+/// Branches that a processor foretells wrongly between a reference of a site and the one before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(SiteId, u32, Vec<SiteId>)", into = "(SiteId, u32, Vec<SiteId>)")]
+pub struct Misprediction {
+    pub site: SiteId,
+    /// How many there are in 1024 references of the site.
+    pub per_1024: u32,
+    /// The loads that decide which way they go.
+    pub on: Vec<SiteId>,
+}
+
+impl From<(SiteId, u32, Vec<SiteId>)> for Misprediction {
+    fn from((site, per_1024, on): (SiteId, u32, Vec<SiteId>)) -> Misprediction {
+        Misprediction { site, per_1024, on }
+    }
+}
+
+impl From<Misprediction> for (SiteId, u32, Vec<SiteId>) {
+    fn from(of: Misprediction) -> (SiteId, u32, Vec<SiteId>) {
+        (of.site, of.per_1024, of.on)
+    }
+}
+
 /// A call stack, innermost frame first: program counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stack {

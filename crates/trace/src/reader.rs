@@ -10,7 +10,9 @@ use crate::cat::Cat;
 use crate::dependence::Dependence;
 use crate::error::{Damage, TraceError, within};
 use crate::limits;
-use crate::model::{Array, Header, Location, Module, Pace, Process, Site, Stack, Symbol, Thread, ThreadId};
+use crate::model::{
+    Array, Header, Location, Misprediction, Module, Pace, Process, Site, Stack, Symbol, Thread, ThreadId,
+};
 use crate::order::OrderStream;
 use crate::scan::{self, Scanned};
 use crate::source::{Entry, Room, Source};
@@ -136,6 +138,12 @@ impl Trace {
     /// for next to nothing, or it is not known.
     pub fn paces(&self) -> &[Pace] {
         &self.tables.tables.paces
+    }
+
+    /// Branches that a processor foretells wrongly, by the reference after them; sites that it does not name have none, or it
+    /// is not known.
+    pub fn mispredictions(&self) -> &[Misprediction] {
+        &self.tables.tables.mispredictions
     }
 
     pub fn arrays(&self) -> &[Array] {
@@ -278,7 +286,7 @@ impl Loaded {
         };
         self.tables
             .check()
-            .and_then(|()| self.tables.check_dependences(self.sites.len(), self.salvage))
+            .and_then(|()| self.tables.check_sites(self.sites.len(), self.salvage))
             .map_err(|what| TraceError::damaged(FILE_HEAD, what))?;
         // How many references of each thread the chunks before hold.
         let mut so_far = vec![0; self.tables.threads.len()];

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::dependence::Dependence;
 use crate::error::{TraceError, within};
 use crate::limits;
-use crate::model::{Array, Header, Location, Module, Op, Pace, Process, Site, Stack, Symbol, Thread};
+use crate::model::{
+    Array, Header, Location, Misprediction, Module, Op, Pace, Process, Site, SiteId, Stack, Symbol, Thread,
+};
 use crate::varint::{Cursor, put, put_signed};
 
 /// What a Tables block adds. Of processes, threads and stacks the place in the table is their
@@ -41,6 +43,8 @@ pub struct Tables {
     pub arrays: Vec<Array>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paces: Vec<Pace>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mispredictions: Vec<Misprediction>,
     /// `None`: nothing is known of where addresses come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dependences: Option<Vec<Dependence>>,
@@ -62,6 +66,7 @@ impl Tables {
             && self.locations.is_empty()
             && self.arrays.is_empty()
             && self.paces.is_empty()
+            && self.mispredictions.is_empty()
             && self.dependences.is_none()
     }
 
@@ -99,6 +104,7 @@ impl Tables {
             locations: cut(&mut self.locations),
             arrays: cut(&mut self.arrays),
             paces: cut(&mut self.paces),
+            mispredictions: cut(&mut self.mispredictions),
             dependences: self.dependences.as_mut().map(cut).filter(|back| !back.is_empty()),
         };
         (!back.is_empty()).then_some((self, back))
@@ -157,6 +163,7 @@ impl Tables {
         self.locations.append(&mut more.locations);
         self.arrays.append(&mut more.arrays);
         self.paces.append(&mut more.paces);
+        self.mispredictions.append(&mut more.mispredictions);
         if let Some(mut more) = more.dependences {
             self.dependences.get_or_insert_default().append(&mut more);
         }
@@ -180,23 +187,31 @@ impl Tables {
         }
     }
 
-    /// Whether the sites that wait for others, and those, are below `sites`. Where that is to be mended, others are left
-    /// out.
-    pub fn check_dependences(&mut self, sites: usize, mend: bool) -> Result<(), String> {
-        let Some(dependences) = &mut self.dependences else {
-            return Ok(());
-        };
-        let known = |dependence: &Dependence| {
-            let mut named = dependence.on.iter().chain([&dependence.site]);
-            named.all(|site| (*site as usize) < sites)
-        };
-        if mend {
-            dependences.retain(known);
+    /// Whether the sites that these tables name are below `sites`. Where that is to be mended, what names others is left out.
+    pub fn check_sites(&mut self, sites: usize, mend: bool) -> Result<(), String> {
+        fn keep<T>(list: &mut Vec<T>, mend: bool, what: &str, known: impl Fn(&T) -> bool) -> Result<(), String> {
+            if mend {
+                list.retain(&known);
+            }
+            match list.iter().all(known) {
+                true => Ok(()),
+                false => Err(format!("a {what} names a site")),
+            }
         }
-        match dependences.iter().all(known) {
-            true => Ok(()),
-            false => Err(format!("a dependence names a site that is not one of the {sites}")),
-        }
+        let known = |site: &SiteId| (*site as usize) < sites;
+        let dependences = self.dependences.as_mut().map_or(Ok(()), |dependences| {
+            keep(dependences, mend, "dependence", |one| {
+                known(&one.site) && one.on.iter().all(known)
+            })
+        });
+        dependences
+            .and_then(|()| keep(&mut self.paces, mend, "pace", |one| known(&one.site)))
+            .and_then(|()| {
+                keep(&mut self.mispredictions, mend, "misprediction", |one| {
+                    known(&one.site) && one.on.iter().all(known)
+                })
+            })
+            .map_err(|what| format!("{what} that is not one of the {sites}"))
     }
 }
 

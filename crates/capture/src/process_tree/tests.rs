@@ -16,6 +16,7 @@ fn block(number: u64, pc: u64, op: u64) -> Vec<u64> {
         1 | 1 << 16,
         0,
         0,
+        0,
     ];
     record(record::BLOCK, &payload)
 }

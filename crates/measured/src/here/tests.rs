@@ -54,6 +54,7 @@ fn processor() -> Processor {
         pace: Pace {
             clock_mhz: 3520.4,
             instructions_per_clock: Some(4.7),
+            misprediction_ns: 4.64,
         },
         sets: Sets {
             refill_ns: 1.719,

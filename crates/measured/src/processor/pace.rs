@@ -1,11 +1,12 @@
-//! The clock that a cpu really runs at, and the instructions that it carries out in one clock.
+//! The clock that a cpu really runs at, the instructions that it carries out in one clock, and what a branch foretold wrongly costs.
 
 use std::hint::black_box;
 
 use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;
 
-use super::{Effort, rounds};
+use super::{Effort, median, rounds};
+use crate::chase::Random;
 
 /// How fast a cpu is while it waits for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,6 +14,9 @@ pub struct Pace {
     pub clock_mhz: f64,
     /// Instructions a clock of short loops as compilers make them, which wait for nothing; none where this processor's are not known.
     pub instructions_per_clock: Option<f64>,
+    /// A branch that is foretold wrongly, on data in the first cache; 0 where none was.
+    #[serde(default)]
+    pub misprediction_ns: f64,
 }
 
 const STEPS: u64 = 2_000_000;
@@ -20,12 +24,14 @@ const STEPS: u64 = 2_000_000;
 pub fn pace(effort: Effort) -> Pace {
     let mut chains = Vec::new();
     let mut loops = Vec::new();
+    let mut mispredictions = Vec::new();
     let mut value = black_box(0x9e37_79b9_7f4a_7c15u64);
     for _ in 0..rounds(effort) {
         let begin = thread_time();
         value = chain(value, STEPS);
         chains.push((thread_time() - begin).as_secs_f64());
         loops.extend(instructions());
+        mispredictions.push(misprediction_ns());
     }
     black_box(value);
     // Whatever else the machine does only slows them.
@@ -34,6 +40,7 @@ pub fn pace(effort: Effort) -> Pace {
     Pace {
         clock_mhz: hz / 1e6,
         instructions_per_clock: most.map(|most| most / hz),
+        misprediction_ns: median(mispredictions).max(0.0),
     }
 }
 
@@ -46,6 +53,41 @@ fn chain(mut value: u64, steps: u64) -> u64 {
         value = (value >> 1).wrapping_add(value) ^ 0x55;
     }
     value
+}
+
+/// Half of the branches on random bits are foretold wrongly, and none of those on zeros.
+fn misprediction_ns() -> f64 {
+    const BRANCHES: usize = 8 << 10;
+    const PASSES: u64 = 32;
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut bits = vec![0u8; BRANCHES];
+    let (mut certain, mut by_chance) = (0.0, 0.0);
+    for _ in 0..PASSES {
+        bits.fill(0);
+        certain += branches(&bits);
+        // New ones each time, so that none is remembered.
+        for bit in &mut bits {
+            *bit = (random.below(2)) as u8;
+        }
+        by_chance += branches(&bits);
+    }
+    (by_chance - certain) * 1e9 / (PASSES as f64 * BRANCHES as f64 / 2.0)
+}
+
+/// Seconds for a branch on each of these.
+#[inline(never)]
+fn branches(bits: &[u8]) -> f64 {
+    let begin = thread_time();
+    for bit in bits {
+        // Two ways that no compiler makes one of.
+        if *bit != 0 {
+            black_box(1u64);
+        } else {
+            black_box(2u64);
+            black_box(3u64);
+        }
+    }
+    (thread_time() - begin).as_secs_f64()
 }
 
 /// Instructions in a second.

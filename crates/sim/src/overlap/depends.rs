@@ -67,7 +67,8 @@ impl Depends {
         depends
     }
 
-    fn number(&mut self, site: u32) -> u32 {
+    /// The number of a site that something waits for.
+    pub fn number(&mut self, site: u32) -> u32 {
         let site = site as usize;
         if self.numbers.len() <= site {
             self.numbers.resize(site + 1, NOBODY);
@@ -101,7 +102,12 @@ impl Depends {
     /// When what a site's address comes from has come.
     #[inline]
     pub fn address(&self, thread: u32, site: u32) -> Units {
-        let (Some(on), Some(came)) = (self.on.get(site as usize), self.came.get(thread as usize)) else {
+        self.on.get(site as usize).map_or(0, |on| self.came(thread, on))
+    }
+
+    /// When the loads of these numbers have come that are waited for.
+    pub fn came(&self, thread: u32, on: &[u32]) -> Units {
+        let Some(came) = self.came.get(thread as usize) else {
             return 0;
         };
         let came = |number: &u32| came.get(*number as usize).copied();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use trace::{Batch, Dependence, Event, Pace, Ref, Timed, Trace};
+use trace::{Batch, Dependence, Event, Misprediction, Pace, Ref, Timed, Trace};
 
 use super::Reordered;
 use super::gather::{Reader, append, bucket, gather};
@@ -79,6 +79,10 @@ impl Input for ReorderedInput {
 
     fn paces(&self) -> &[Pace] {
         self.plain.paces()
+    }
+
+    fn mispredictions(&self) -> &[Misprediction] {
+        self.plain.mispredictions()
     }
 
     fn of_references(&self) -> Option<u64> {

@@ -176,6 +176,7 @@ fn streams(program: &Program) -> Streams {
         order,
         dependences: program.dependences.clone(),
         paces: program.paces.clone(),
+        mispredictions: program.mispredictions.clone(),
         sites: Vec::new(),
         locations: Vec::new(),
     }

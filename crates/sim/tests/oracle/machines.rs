@@ -295,11 +295,20 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
         1..6u32,
         select(vec![0.0, 0.0, 0.6, 3.0]),
         select(vec![0.0, 5.0]),
+        select(vec![0.0, 4.0, 60.0]),
     );
     let limits = prefetches();
     let prefetch = vec(option::weighted(0.2, limits), 8);
     (machines(cpus), core, prefetch).prop_map(|(mut machine, core, prefetch)| {
-        let (instructions_per_clock, window, outstanding, store_buffer, set_refill_ns, set_rewrite_ns) = core;
+        let (
+            instructions_per_clock,
+            window,
+            outstanding,
+            store_buffer,
+            set_refill_ns,
+            set_rewrite_ns,
+            misprediction_ns,
+        ) = core;
         machine.core = Some(Core {
             instructions_per_clock,
             window,
@@ -307,6 +316,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
             store_buffer,
             set_refill_ns,
             set_rewrite_ns,
+            misprediction_ns,
         });
         for (cache, limits) in machine.caches.iter_mut().zip(prefetch) {
             cache.prefetch = limits;

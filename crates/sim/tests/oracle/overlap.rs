@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use results::ProgramChange;
 use sim::Detail;
-use trace::{Array, Dependence, Event, Op, Pace};
+use trace::{Array, Dependence, Event, Misprediction, Op, Pace};
 
 use crate::oracle::both::{self, Agreed, Setup};
 use crate::oracle::conservation;
@@ -31,6 +31,7 @@ fn machine(window: u32, outstanding: u32, store_buffer: u32) -> Machine {
         store_buffer,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,
+        misprediction_ns: 0.0,
     });
     machine
 }
@@ -152,6 +153,51 @@ fn instructions_that_wait_for_each_other() {
     let mut plain = machine(100, 10, 8);
     plain.core = None;
     run(&plain, &paced(near(), 4 * 1024)).time("busy", 10);
+}
+
+/// A branch before each second reference is foretold wrongly, and waits for the load before it.
+#[test]
+fn branches_foretold_wrongly_hold_back_what_follows() {
+    let mut machine = machine(1000, 10, 8);
+    let program = |on: Vec<u32>| {
+        let mut program = Program::new(1);
+        for line in 0..4 {
+            program.push_at(0, 1, Op::Read, 2 * line * LINE, 8);
+            program.push_at(0, 2, Op::Read, (2 * line + 1) * LINE, 8);
+        }
+        program.mispredictions = vec![Misprediction {
+            site: 2,
+            per_1024: 512,
+            on,
+        }];
+        program
+    };
+    // All eight misses are on their way at once, the last one 8 ns later than the beginning.
+    run(&machine, &program(vec![1])).time("total", 8 + 100);
+    machine.core = machine.core.map(|core| Core {
+        misprediction_ns: 5.0,
+        ..core
+    });
+    // Two of four times, 5 ns are lost before the entering goes on.
+    run(&machine, &program(vec![])).time("total", 8 + 10 + 100);
+    // If the branch waits for the load before it, the entering goes on after that: the fourth reference is asked for at 103 + 5,
+    // and the last one when the seventh, asked for after 3 more, has come.
+    run(&machine, &program(vec![1])).time("total", 103 + 5 + 3 + 100 + 5 + 100);
+}
+
+/// Instructions before a reference that make none of their own take its pace.
+#[test]
+fn instructions_between_references_have_the_pace_of_the_next() {
+    let machine = machine(1000, 10, 8);
+    let mut program = Program::new(1);
+    program.event(0, Event::Work { instructions: 300 });
+    program.push_at(0, 1, Op::Read, 0, 8);
+    program.push_at(0, 2, Op::Read, 0, 8);
+    program.paces = vec![Pace {
+        site: 1,
+        clocks: 3 * 1024,
+    }];
+    run(&machine, &program).time("busy", 3 * 301 + 1);
 }
 
 /// The same with sets of two ways that take a line each `refill` ns, and the lines of a walk down a column, which go to one.
@@ -384,7 +430,9 @@ fn a_line_brought_nearer_by_a_prefetch_shows_what_it_was_taken_back_for() {
 fn dependent(program: impl Strategy<Value = Program>) -> impl Strategy<Value = Program> {
     let on = vec((0..5u32, vec(0..5u32, 1..4)), 0..5);
     let paces = vec((0..5u32, select(vec![0u32, 100, 1024, 4096, 5000])), 0..4);
-    (program, on, paces).prop_map(|(mut program, on, paces)| {
+    let mispredicted = vec((0..5u32, select(vec![0u32, 300, 1024, 5000]), vec(0..5u32, 0..3)), 0..4);
+    (program, on, paces, mispredicted).prop_map(|(mut program, on, paces, mispredicted)| {
+        program.mispredictions = mispredicted.into_iter().map(Misprediction::from).collect();
         let paces: std::collections::BTreeMap<u32, u32> = paces.into_iter().collect();
         program.paces = paces.into_iter().map(trace::Pace::from).collect();
         let on: std::collections::BTreeMap<u32, Vec<u32>> = on.into_iter().collect();

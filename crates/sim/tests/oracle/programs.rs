@@ -143,6 +143,7 @@ pub fn programs(threads: u32, length: usize) -> impl Strategy<Value = Program> {
                 has_fetches: fetches,
                 dependences: Vec::new(),
                 paces: Vec::new(),
+                mispredictions: Vec::new(),
                 items: items.collect(),
             }
         })

@@ -119,6 +119,7 @@ impl Hierarchy {
         classes: bool,
         dependences: &[trace::Dependence],
         paces: &[trace::Pace],
+        mispredictions: &[trace::Misprediction],
         changes: &[results::ProgramChange],
     ) -> Hierarchy {
         let mut instances = Vec::new();
@@ -151,7 +152,7 @@ impl Hierarchy {
             .filter_map(|(number, instance)| Some((number, Streams::new(instance.cache.prefetch?))))
             .collect();
         Hierarchy {
-            overlap: Overlap::new(machine, dependences, paces, changes),
+            overlap: Overlap::new(machine, dependences, paces, mispredictions, changes),
             near: false,
             tlb: 0,
             streams,

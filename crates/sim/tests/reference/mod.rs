@@ -201,6 +201,7 @@ pub fn simulate(
             choices.classes,
             &program.dependences,
             &program.paces,
+            &program.mispredictions,
             &choices.changes,
         ),
         pages: Pages::new(machine, policy),
@@ -372,6 +373,7 @@ impl Model<'_> {
                 self.cpus[cpu].instructions += instructions;
                 if let Some(overlap) = &mut self.hierarchy.overlap {
                     overlap.instructions(cpu, *instructions, clock);
+                    overlap.no_reference(cpu, *instructions);
                 }
                 let busy = instructions * self.clocks_period;
                 self.cpus[cpu].time.busy += busy;
@@ -401,6 +403,7 @@ impl Model<'_> {
                 let mut took = instructions * self.clocks_period;
                 if let Some(overlap) = &mut self.hierarchy.overlap {
                     took += overlap.wait_for_each_other(cpu, *site, instructions);
+                    took += overlap.mispredict(cpu, thread, *site);
                 }
                 self.cpus[cpu].time.busy += took;
                 let space = self.program.spaces[thread as usize];

@@ -84,6 +84,12 @@ pub struct Overlap {
     /// Page walks at a time (0: any number), and when those of each cpu were over.
     walkers: usize,
     walks: Vec<Vec<u64>>,
+    /// By cpu, instructions since its last reference that make none.
+    between: Vec<u64>,
+    /// By site: mispredictions in 1024 references, and the loads that they wait for; by cpu and site: how many 1024ths are due.
+    mispredictions: HashMap<u32, (u64, Vec<u32>)>,
+    due: HashMap<(usize, u32), u64>,
+    misprediction: u64,
     /// By cpu and set: up to when it is taken, and the instructions of its requests.
     taken: HashMap<(usize, u64), u64>,
     requests: HashMap<(usize, u64), Vec<usize>>,
@@ -137,6 +143,7 @@ impl Overlap {
         machine: &Machine,
         depends: &[trace::Dependence],
         paces: &[trace::Pace],
+        mispredictions: &[trace::Misprediction],
         changes: &[ProgramChange],
     ) -> Option<Overlap> {
         let core = machine.core?;
@@ -191,6 +198,13 @@ impl Overlap {
             set_rewrite: super::units(core.set_rewrite_ns),
             walkers: machine.tlb.as_ref().map_or(0, |tlb| tlb.walkers as usize),
             walks: vec![Vec::new(); machine.cpus as usize],
+            between: vec![0; machine.cpus as usize],
+            mispredictions: mispredictions
+                .iter()
+                .map(|one| (one.site, (u64::from(one.per_1024), one.on.clone())))
+                .collect(),
+            due: HashMap::new(),
+            misprediction: super::units(core.misprediction_ns),
             taken: HashMap::new(),
             requests: HashMap::new(),
             turns: HashMap::new(),
@@ -230,19 +244,49 @@ impl Overlap {
         } else {
             0
         };
+        let count = count + std::mem::take(&mut self.between[cpu]);
         let time = count * self.paces.get(&site).copied().unwrap_or(0) + more;
         *self.cpus[cpu].left.last_mut().expect("there is one") += time;
         time
     }
 
+    /// Instructions have passed that make no reference.
+    pub fn no_reference(&mut self, cpu: usize, count: u64) {
+        self.between[cpu] += count;
+    }
+
+    /// Branches before a reference may be foretold wrongly. Returns how long that moves the clock on.
+    pub fn mispredict(&mut self, cpu: usize, thread: u32, site: u32) -> u64 {
+        let Some((per_1024, on)) = self.mispredictions.get(&site) else {
+            return 0;
+        };
+        let due = self.due.entry((cpu, site)).or_default();
+        *due += per_1024;
+        let count = *due / 1024;
+        *due %= 1024;
+        if count == 0 || self.misprediction == 0 {
+            return 0;
+        }
+        let known = on.iter().filter_map(|from| self.came(thread, *from)).max().unwrap_or(0);
+        let cpu = &mut self.cpus[cpu];
+        cpu.entered = cpu.entered.max(known) + count * self.misprediction;
+        let left = cpu.left.last_mut().expect("there is one");
+        let time = cpu.entered.saturating_sub(*left);
+        *left += time;
+        time
+    }
+
+    /// When the load of a site came that those wait for who wait for the site.
+    fn came(&self, thread: u32, site: u32) -> Option<u64> {
+        let loads = self.came.get(&(thread, site))?;
+        let before = self.chains.get(&site).copied().unwrap_or(1);
+        loads.len().checked_sub(before).map(|number| loads[number])
+    }
+
     /// A reference begins.
     pub fn reference(&mut self, thread: u32, site: u32) {
         let on = self.depends.get(&site).cloned().unwrap_or_default();
-        let came = |from: &u32| {
-            let loads = self.came.get(&(thread, *from))?;
-            let before = self.chains.get(from).copied().unwrap_or(1);
-            loads.len().checked_sub(before).map(|number| loads[number])
-        };
+        let came = |from: &u32| self.came(thread, *from);
         self.at_hand = Reference {
             thread,
             site,

@@ -28,6 +28,7 @@ pub struct Program {
     pub dependences: Vec<trace::Dependence>,
     /// How long instructions take that wait for each other.
     pub paces: Vec<trace::Pace>,
+    pub mispredictions: Vec<trace::Misprediction>,
     /// Names of memory of the first process.
     pub arrays: Vec<Array>,
     pub items: Vec<(u32, Item)>,
@@ -97,8 +98,8 @@ impl Program {
     /// One item a line, in the text format where it has one.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "# threads of processes {:?}, instructions {}, fetches {}, {:?}, {:?}\n",
-            self.spaces, self.counts_instructions, self.has_fetches, self.dependences, self.paces
+            "# threads of processes {:?}, instructions {}, fetches {}, {:?}, {:?}, {:?}\n",
+            self.spaces, self.counts_instructions, self.has_fetches, self.dependences, self.paces, self.mispredictions
         );
         for array in &self.arrays {
             let _ = writeln!(text, "# {array:?}");

@@ -3,7 +3,8 @@
 use super::{Buffer, WAITING, Writer};
 use crate::dependence::Dependence;
 use crate::model::{
-    Array, Header, Location, Module, Pace, Process, Site, SiteId, Stack, StackId, Symbol, Thread, ThreadId,
+    Array, Header, Location, Misprediction, Module, Pace, Process, Site, SiteId, Stack, StackId, Symbol, Thread,
+    ThreadId,
 };
 
 impl Writer {
@@ -68,6 +69,11 @@ impl Writer {
 
     pub fn paces(&mut self, paces: impl IntoIterator<Item = Pace>) {
         let new = add(&mut self.register.new.paces, paces);
+        self.gained(new);
+    }
+
+    pub fn mispredictions(&mut self, mispredictions: impl IntoIterator<Item = Misprediction>) {
+        let new = add(&mut self.register.new.mispredictions, mispredictions);
         self.gained(new);
     }
 

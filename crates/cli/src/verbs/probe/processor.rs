@@ -48,6 +48,12 @@ pub fn text(processor: &Processor, width: usize, details: bool) -> String {
         Some(each) => format!("; short loops that wait for nothing carry out {each:.1} instructions a clock."),
         None => ".".to_string(),
     };
+    if processor.pace.misprediction_ns > 0.0 {
+        said += &format!(
+            " A branch that is foretold wrongly costs {:.1} ns.",
+            processor.pace.misprediction_ns
+        );
+    }
     text += &wrapped(&said, width);
     for transfer in &processor.transfers {
         text += &wrapped(&format!("  {}", between(transfer)), width);

@@ -32,6 +32,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             pace: Pace {
                 clock_mhz: 3000.0,
                 instructions_per_clock: Some(4.2),
+                misprediction_ns: 4.64,
             },
             sets: Sets {
                 refill_ns: 1.72,
