@@ -208,6 +208,7 @@ fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
         }
     }
     latency(&at("hit_ns"), cache.hit_ns)?;
+    latency(&at("transfer_ns"), cache.transfer_ns)?;
     range(&at("cpus_per_instance"), cache.cpus_per_instance, 1, CPUS_MAX)?;
     if machine.cpus > cache.cpus_per_instance && !machine.cpus.is_multiple_of(cache.cpus_per_instance) {
         return Err(Fault::value(

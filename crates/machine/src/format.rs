@@ -20,6 +20,7 @@
 //! | `cache.cpus_per_instance` | 1 | consecutive cpus that share an instance; divides `cpus` unless it is larger: then all share one |
 //! | `cache.index` | `physical` | or `virtual` |
 //! | `cache.hit_ns` | | what a hit waits, beyond the instruction itself |
+//! | `cache.transfer_ns` | a hit's | what a line waits that another core beneath the cache holds modified |
 //! | `cache.write` | `back` | or `through` |
 //! | `cache.allocate_on_write` | true for `back`, false for `through` | whether a store that misses brings the line in |
 //! | `cache.inclusive` | false | whether what it evicts leaves the nearer caches too |
@@ -213,6 +214,7 @@ fn cache(mut keys: Keys, lines: &mut Lines) -> Result<Cache, Fault> {
             .unwrap_or(Index::Physical),
         hash: keys.table("hash", lines)?.map(|keys| hash(keys, lines)).transpose()?,
         hit_ns: keys.required_number("hit_ns", lines)?,
+        transfer_ns: keys.number("transfer_ns", lines)?.unwrap_or(0.0),
         write,
         allocate_on_write: keys.flag("allocate_on_write", lines)?.unwrap_or(write == Write::Back),
         inclusive: keys.flag("inclusive", lines)?.unwrap_or(false),

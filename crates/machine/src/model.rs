@@ -121,6 +121,9 @@ pub struct Cache {
     /// Where the set is not simply the low bits of the line number.
     pub hash: Option<IndexHash>,
     pub hit_ns: f64,
+    /// What a line takes that a core beneath this cache holds modified, and another one beneath it asks for; 0: a hit.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub transfer_ns: f64,
     pub write: Write,
     pub allocate_on_write: bool,
     /// Whether a line that this cache evicts is also taken out of the caches above it.
@@ -262,6 +265,11 @@ pub struct Tlb {
     /// Page walks that a cpu with a core carries out at a time; 0: any number.
     #[serde(skip_serializing_if = "is_any")]
     pub walkers: u32,
+}
+
+/// Where a machine does not say how long.
+fn is_nothing(ns: &f64) -> bool {
+    *ns == 0.0
 }
 
 /// Where a machine does not say how many there are.

@@ -126,6 +126,9 @@ impl Toml {
         };
         self.key("index", text(index));
         self.key("hit_ns", number(cache.hit_ns));
+        if cache.transfer_ns > 0.0 {
+            self.key("transfer_ns", number(cache.transfer_ns));
+        }
         let write = match cache.write {
             Write::Back => "back",
             Write::Through => "through",

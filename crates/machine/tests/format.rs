@@ -383,6 +383,7 @@ fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
                 index: if is_virtual { Index::Virtual } else { Index::Physical },
                 hash,
                 hit_ns,
+                transfer_ns: if inclusive { 2.0 * hit_ns } else { 0.0 },
                 write: if through { Write::Through } else { Write::Back },
                 allocate_on_write: allocate,
                 inclusive,

@@ -206,6 +206,20 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     if let Some(apart) = apart {
         machine.memory.dirty_remote_ns = tenths(apart.ns);
     }
+    // What hands a number on reads the other's line, and then tells the other that it writes, which takes a hit.
+    let mut within = Vec::new();
+    for transfer in &processor.transfers {
+        let shared = machine
+            .caches
+            .iter_mut()
+            .find(|cache| transfer.shares.as_ref() == Some(&cache.name));
+        if let Some(shared) = shared {
+            shared.transfer_ns = tenths((transfer.ns - shared.hit_ns).max(shared.hit_ns));
+            let [from, to] = transfer.cpus;
+            let text = format!("{} ns from cpu {from} to cpu {to}", shared.transfer_ns);
+            within.push((format!("{}.transfer_ns", shared.name), text));
+        }
+    }
     let clock = format!("{} MHz", machine.clock_mhz);
     let bandwidth = format!(
         "{} GB/s of each node, read by all cpus at once",
@@ -268,6 +282,9 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     });
     note_measured(report, "clock_mhz", clock);
     note_measured(report, "memory.bandwidth_gbps", bandwidth);
+    for (about, text) in within {
+        note_measured(report, &about, text);
+    }
     if let Some(dirty) = dirty {
         note_measured(report, "memory.dirty_remote_ns", dirty);
     }

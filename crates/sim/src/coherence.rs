@@ -18,6 +18,16 @@ pub enum Supply {
     DirtyRemote,
 }
 
+impl Supply {
+    /// What a piece takes that was found at a step.
+    pub fn found(self, step: &Step) -> Units {
+        match self {
+            Supply::Cache(transfer) => step.hit.max(transfer),
+            Supply::Memory | Supply::DirtyRemote => step.hit,
+        }
+    }
+}
+
 /// Dirty data that was taken from an instance off the path and needs a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Deposit {
@@ -73,9 +83,10 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub fn hit_with_care<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access, step: &Step, at: usize) {
+        let mut base = step.hit;
         if COHERENT {
             let waits = CLASSES && self.seen(a);
-            self.agree(a, Some(step));
+            base = self.agree(a, Some(step)).found(step);
             if step.software_prefetch && self.caches[step.instance as usize].state(at) & BROUGHT != 0 {
                 self.hit_software_prefetched(a, step, at, false);
             }
@@ -87,7 +98,7 @@ impl Engine {
                 self.caches[step.instance as usize].set_state(at, PERM);
             }
         }
-        let stall = self.served(a, step.hit, From::Cache, Some((step, at)));
+        let stall = self.served(a, base, From::Cache, Some((step, at)));
         self.counts[step.counts as usize].hit_stall += stall;
         self.cpus[a.who.cpu as usize].spent.cache += stall;
         if COHERENT && !self.deposits.is_empty() {
@@ -113,7 +124,8 @@ impl Engine {
     }
 
     /// The protocol: what a piece that was found in `found` (a kind of cache), or nowhere on its
-    /// route, does to the other cores' copies, and who supplies it.
+    /// route, does to the other cores' copies, and who supplies it. One that was found is supplied by others only if
+    /// their line is modified, and the machine says what that takes.
     #[inline]
     pub fn agree(&mut self, a: &Access, found: Option<&Step>) -> Supply {
         let block = self.block(a);
@@ -122,7 +134,7 @@ impl Engine {
             let private = found.is_some_and(|step| step.private);
             return match private || owned {
                 true => Supply::Memory,
-                false => self.share(a, block),
+                false => self.share(a, block, found.is_some()),
             };
         }
         let supply = match owned {
@@ -137,7 +149,7 @@ impl Engine {
     }
 
     /// A read that no cache of its core could serve: others lose the right to write.
-    fn share(&mut self, a: &Access, block: u32) -> Supply {
+    fn share(&mut self, a: &Access, block: u32, hit: bool) -> Supply {
         let mine = self.directory.bit(a.core);
         let state = self.directory.get(block);
         let uncertain = state.owner().is_some() || state.is_dirty();
@@ -158,7 +170,10 @@ impl Engine {
         let owner = (!found.any).then_some(a.core);
         let state = state.with_owner(owner).with_cores(state.cores() | mine);
         self.directory.put(block, state);
-        self.supply(a, &found)
+        match hit {
+            true => self.transfer(a, &found),
+            false => self.supply(a, &found),
+        }
     }
 
     /// A write by a core that does not own the block: all others lose it.
@@ -181,19 +196,21 @@ impl Engine {
         let Some(step) = hit else {
             return self.supply(a, &found);
         };
-        self.upgrade(a, step, &found);
-        Supply::Memory
+        let transfer = self.transfer(a, &found);
+        self.upgrade(a, step, &found, transfer != Supply::Memory);
+        transfer
     }
 
-    /// A write that was found on the path had to be announced to others.
-    fn upgrade(&mut self, a: &Access, step: &Step, found: &Found) {
-        let shared = match found.any {
+    /// A write that was found on the path had to be announced to others; with a transfer, that is part of it.
+    fn upgrade(&mut self, a: &Access, step: &Step, found: &Found, transferred: bool) {
+        let announced = found.any && !transferred;
+        let shared = match announced {
             true => self.meeting(a, found.holders),
             false => None,
         };
-        let cost = match (found.any, shared) {
+        let cost = match (announced, shared) {
             (false, _) => 0,
-            (true, Some(hit)) => hit,
+            (true, Some(kind)) => self.layout.caches[kind].hit,
             (true, None) => {
                 let home = self.copies[a.copy as usize].node();
                 self.memory.upgrade(home, a.now) + self.memory.local()
@@ -287,20 +304,37 @@ impl Engine {
         })
     }
 
-    /// The hit time of the innermost cache on the cpu's route for data that serves these cpus too.
-    fn meeting(&self, a: &Access, span: Span) -> Option<Units> {
+    /// The innermost kind of cache on the cpu's route for data that serves these cpus too.
+    fn meeting(&self, a: &Access, span: Span) -> Option<usize> {
         let serves = |&kind: &usize| {
             let place = &self.layout.places[self.instance(a.who.cpu, kind)];
             place.from <= span.from && place.to >= span.to
         };
-        let shared = self.layout.data.iter().copied().find(serves)?;
-        Some(self.layout.caches[shared].hit)
+        self.layout.data.iter().copied().find(serves)
+    }
+
+    /// The innermost cache that serves the cpus of what was found dirty, too; `None` if nothing was.
+    fn dirty_meeting(&self, a: &Access, found: &Found) -> Option<Option<usize>> {
+        (found.dirty.from < found.dirty.to).then(|| self.meeting(a, found.dirty))
     }
 
     fn supply(&self, a: &Access, found: &Found) -> Supply {
-        match found.dirty.from < found.dirty.to {
-            false => Supply::Memory,
-            true => self.meeting(a, found.dirty).map_or(Supply::DirtyRemote, Supply::Cache),
+        match self.dirty_meeting(a, found) {
+            None => Supply::Memory,
+            Some(None) => Supply::DirtyRemote,
+            Some(Some(kind)) => {
+                let cache = &self.layout.caches[kind];
+                Supply::Cache(if cache.transfer > 0 { cache.transfer } else { cache.hit })
+            }
+        }
+    }
+
+    /// The same of a piece that was found.
+    fn transfer(&self, a: &Access, found: &Found) -> Supply {
+        let meeting = self.dirty_meeting(a, found).flatten();
+        match meeting.map_or(0, |kind| self.layout.caches[kind].transfer) {
+            0 => Supply::Memory,
+            transfer => Supply::Cache(transfer),
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Shape {
     pub sets: usize,
     pub ways: usize,
     pub hit: Units,
+    /// What a line takes that another core beneath it holds modified; 0: a hit.
+    pub transfer: Units,
     pub write_back: bool,
     pub allocate_on_write: bool,
     pub inclusive: bool,
@@ -58,6 +60,7 @@ impl Shape {
             sets: (per_slice * u64::from(slices)) as usize,
             ways: cache.ways as usize,
             hit: units(cache.hit_ns),
+            transfer: units(cache.transfer_ns),
             write_back: cache.write == Write::Back,
             allocate_on_write: cache.allocate_on_write,
             inclusive: cache.inclusive,

@@ -98,7 +98,7 @@ impl Engine {
             self.serve_from_beyond(a, first + levels, levels > 0, supply, start.passed, class);
         } else if !start.passed {
             let step = self.steps.get(first + hit);
-            let stall = self.served(a, step.hit, From::Cache, Some((&step, place)));
+            let stall = self.served(a, supply.found(&step), From::Cache, Some((&step, place)));
             self.cpus[a.who.cpu as usize].spent.cache += stall;
             match hit {
                 0 => self.counts[step.counts as usize].hit_stall += stall,

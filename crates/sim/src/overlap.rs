@@ -65,9 +65,9 @@ struct Lane {
     /// What it was held up for since something else did.
     held_up: Units,
     /// The same by instruction, for those that may still be under way, and their sum.
-    recent: VecDeque<(u64, Units)>,
+    recent: VecDeque<HeldUp>,
     sum: Units,
-    /// Instructions that passed since the last reference, its own apart.
+    /// Instructions that passed since the last reference, or since something else moved the clock.
     between: u64,
     /// When the latest requests come: as many as may be on their way at once, the first in front.
     requests: BinaryHeap<Reverse<Units>>,
@@ -77,6 +77,14 @@ struct Lane {
     stores: VecDeque<Units>,
     /// `None` where sets take any number of lines at once.
     sets: Option<Sets>,
+}
+
+/// Instructions in a row, each of which held the cpu up for so long.
+#[derive(Clone, Copy)]
+struct HeldUp {
+    first: u64,
+    count: u64,
+    each: Units,
 }
 
 /// When a line comes to the cpu that asked for it.
@@ -137,29 +145,61 @@ impl Lane {
     /// Up to which time the cpu was held up: until then the lane's figures are kept. Returns when the instruction entered.
     #[inline]
     fn entered(&mut self, clock: Units, instruction: u64, period: Units, window: u64, ahead: Units) -> Units {
-        let level = clock.wrapping_sub(instruction.wrapping_mul(period));
-        if level != self.level {
-            (self.level, self.held_up, self.sum) = (level, 0, 0);
-            self.recent.clear();
-        }
-        while let Some(&(number, time)) = self.recent.front()
-            && number + window <= instruction
+        self.is_as_left(clock, instruction, period);
+        while let Some(front) = self.recent.front_mut()
+            && front.first + window <= instruction
         {
-            self.sum -= time;
+            let gone = front.count.min(instruction - window - front.first + 1);
+            self.sum -= gone * front.each;
+            front.first += gone;
+            front.count -= gone;
+            if front.count > 0 {
+                break;
+            }
             self.recent.pop_front();
         }
         clock - self.held_up.min(self.sum + ahead)
     }
 
+    /// Whether nothing else has moved the clock since the lane's figures were kept; if so, they begin anew.
+    #[inline]
+    fn is_as_left(&mut self, clock: Units, instruction: u64, period: Units) -> bool {
+        let level = clock.wrapping_sub(instruction.wrapping_mul(period));
+        if level == self.level {
+            return true;
+        }
+        (self.level, self.held_up, self.sum) = (level, 0, 0);
+        self.recent.clear();
+        false
+    }
+
     #[inline]
     fn hold_up(&mut self, instruction: u64, time: Units) {
+        match self.recent.back_mut() {
+            Some(last) if last.first == instruction && last.count == 1 => {
+                last.each += time;
+                self.add(time);
+            }
+            _ => self.hold_up_each(instruction, 1, time),
+        }
+    }
+
+    /// So many instructions up to `last`.
+    #[inline]
+    fn hold_up_each(&mut self, last: u64, count: u64, each: Units) {
+        self.add(count * each);
+        self.recent.push_back(HeldUp {
+            first: last + 1 - count,
+            count,
+            each,
+        });
+    }
+
+    #[inline]
+    fn add(&mut self, time: Units) {
         self.level = self.level.wrapping_add(time);
         self.held_up += time;
         self.sum += time;
-        match self.recent.back_mut() {
-            Some((number, sum)) if *number == instruction => *sum += time,
-            _ => self.recent.push_back((instruction, time)),
-        }
     }
 
     /// The last instruction enters at `at` at the earliest, where it would have entered before. Returns how long that moves the clock on.
@@ -284,10 +324,15 @@ pub fn period(machine: &Machine) -> Units {
 impl Engine {
     /// Instructions have passed that make no reference; the next one's pace is theirs.
     pub fn passed_between(&mut self, number: u32, instructions: u64) {
-        self.work(number, instructions);
         if let Some(overlap) = &mut self.overlap {
-            overlap.lanes[number as usize].between += instructions;
+            let cpu = &self.cpus[number as usize];
+            let lane = &mut overlap.lanes[number as usize];
+            if !lane.is_as_left(cpu.clock, cpu.passed, overlap.period) {
+                lane.between = 0;
+            }
+            lane.between += instructions;
         }
+        self.work(number, instructions);
     }
 
     /// The instructions of a reference have passed; they may have waited for each other, and a branch among them may have been
@@ -301,9 +346,15 @@ impl Engine {
         if let Some(&takes) = overlap.paces.get(site as usize)
             && takes != Takes::default()
         {
-            let time = takes.each * (instructions + between) + takes.more;
-            lane.entered(cpu.clock, cpu.passed, overlap.period, overlap.window, overlap.ahead);
-            lane.hold_up(cpu.passed, time);
+            let as_left = lane.is_as_left(cpu.clock, cpu.passed, overlap.period);
+            let count = if as_left { instructions + between } else { instructions };
+            if takes.each > 0 && count > 0 {
+                lane.hold_up_each(cpu.passed, count, takes.each);
+            }
+            if takes.more > 0 {
+                lane.hold_up(cpu.passed, takes.more);
+            }
+            let time = takes.each * count + takes.more;
             cpu.clock += time;
             cpu.spent.busy += time;
         }

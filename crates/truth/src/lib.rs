@@ -107,7 +107,7 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
         Some((_, machine)) => {
             let predictor = Predictor {
                 machine: machine.clone(),
-                folder: asked.folder.to_path_buf(),
+                folder: builder.folder.clone(),
                 keep: asked.keep,
                 recorder: Mutex::default(),
             };

@@ -85,7 +85,8 @@ pub struct Commands {
 pub struct Builder {
     /// Of the list: its programs are in `programs`. `None`: those that this is built with.
     list: Option<PathBuf>,
-    folder: PathBuf,
+    /// Absolute: commands run in the folder of the inputs.
+    pub folder: PathBuf,
     sources: PathBuf,
     inputs: PathBuf,
 }

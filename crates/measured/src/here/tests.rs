@@ -77,11 +77,18 @@ fn processor() -> Processor {
         ]
         .map(|(bytes, ns)| Point { bytes, ns })
         .to_vec(),
-        transfers: vec![Transfer {
-            cpus: [0, 1],
-            shares: None,
-            ns: 55.0,
-        }],
+        transfers: vec![
+            Transfer {
+                cpus: [0, 1],
+                shares: None,
+                ns: 55.0,
+            },
+            Transfer {
+                cpus: [0, 2],
+                shares: Some("L3".to_string()),
+                ns: 41.0,
+            },
+        ],
     }
 }
 
@@ -126,6 +133,8 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
     );
     assert_eq!(report.machine.memory.local_ns, 100.0);
     assert_eq!(report.machine.memory.dirty_remote_ns, 55.0);
+    let within = ["L2", "L3"].map(|name| cache(&report, name).transfer_ns);
+    assert_eq!(within, [0.0, 26.0], "a hit of 15 ns tells the other");
     assert_eq!(
         report.machine.memory.bandwidth_gbps,
         40.0 / f64::from(before.memory.nodes)

@@ -51,6 +51,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             index: Index::Physical,
             hash: None,
             hit_ns: 0.0,
+            transfer_ns: 0.0,
             write: Write::Back,
             allocate_on_write: true,
             inclusive: false,

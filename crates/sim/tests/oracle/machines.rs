@@ -22,6 +22,7 @@ struct Level {
     virtual_index: bool,
     hash: Option<u32>,
     hit_ns: f64,
+    transfer_ns: f64,
     through: bool,
     allocate: bool,
     inclusive: bool,
@@ -48,7 +49,7 @@ fn level(cpus: u32) -> impl Strategy<Value = Level> {
     let behavior = (
         prop::bool::weighted(0.3),
         option::weighted(0.1, 2..=3u32),
-        latency(),
+        (latency(), select(vec![0.0, 0.0, 1.1, 25.0])),
         prop::bool::weighted(0.25),
         prop::bool::weighted(0.75),
         prop::bool::weighted(0.4),
@@ -56,7 +57,7 @@ fn level(cpus: u32) -> impl Strategy<Value = Level> {
     );
     (shape, behavior).prop_map(|(shape, behavior)| {
         let (split, wider_line, sharing, sets, ways) = shape;
-        let (virtual_index, hash, hit_ns, through, allocate, inclusive, replacement) = behavior;
+        let (virtual_index, hash, (hit_ns, transfer_ns), through, allocate, inclusive, replacement) = behavior;
         Level {
             split,
             wider_line,
@@ -66,6 +67,7 @@ fn level(cpus: u32) -> impl Strategy<Value = Level> {
             virtual_index,
             hash,
             hit_ns,
+            transfer_ns,
             through,
             allocate,
             inclusive,
@@ -205,6 +207,7 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
                 },
                 hash,
                 hit_ns: level.hit_ns,
+                transfer_ns: level.transfer_ns,
                 write: if level.through { Write::Through } else { Write::Back },
                 allocate_on_write: level.allocate,
                 inclusive: level.inclusive && number > 0,

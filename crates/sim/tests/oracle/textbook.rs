@@ -44,6 +44,7 @@ pub fn cache(name: &str, level: u8, bytes: u64, ways: u32) -> Cache {
         index: Index::Physical,
         hash: None,
         hit_ns: 0.0,
+        transfer_ns: 0.0,
         write: Write::Back,
         allocate_on_write: true,
         inclusive: false,
@@ -140,6 +141,36 @@ fn a_sharing_miss_is_true_if_a_later_access_needs_the_new_word() {
     outcome.cache("L1", "misses", 3);
     outcome.cache("L1", "true_sharing", 1);
     outcome.cache("L1", "false_sharing", 0);
+}
+
+/// Two cpus under one cache write the same line in turn: each gets it from the other, in the time of a transfer.
+#[test]
+fn a_modified_line_goes_from_core_to_core_in_the_time_of_a_transfer() {
+    let mut machine = machine(2, 8);
+    let mut shared = cache("L2", 2, 64 * 64, 4);
+    (shared.cpus_per_instance, shared.hit_ns) = (2, 10.0);
+    machine.caches.push(shared);
+    let mut program = Program::new(2);
+    for _ in 0..10 {
+        program.push(0, Op::Modify, 0, 4);
+        program.push(1, Op::Modify, 8, 4);
+    }
+    // It is found in the shared cache, and the other core is told.
+    let outcome = both::run_recorded(&machine, &program, "page-coloring");
+    outcome.time("cache_stall", 19 * (10 + 10));
+    machine.caches[1].transfer_ns = 27.0;
+    let outcome = both::run_recorded(&machine, &program, "page-coloring");
+    outcome.time("cache_stall", 19 * 27);
+    // Once it is clean, others have it at the time of a hit.
+    let mut reads = Program::new(2);
+    reads.write(0, 0);
+    reads.read(1, 0);
+    for line in 1..9 {
+        reads.read(1, line * 64);
+    }
+    reads.read(1, 0);
+    let outcome = both::run_recorded(&machine, &reads, "page-coloring");
+    outcome.time("cache_stall", 27 + 10);
 }
 
 /// MESI: a line that one cpu alone has read is written without anyone hearing of it; one that two have read is not.

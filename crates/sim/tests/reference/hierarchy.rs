@@ -88,6 +88,8 @@ pub struct Hierarchy {
     fetch_paths: Vec<Vec<usize>>,
     data_paths: Vec<Vec<usize>>,
     pub hit: Vec<u64>,
+    /// 0: a hit's.
+    pub transfer: Vec<u64>,
     block: u64,
     /// The core that owns a block; a core is named by its first cpu.
     owners: HashMap<u64, u32>,
@@ -105,6 +107,8 @@ pub struct Hierarchy {
     pub overlap: Option<Overlap>,
     /// The piece at hand was found in its first cache.
     near: bool,
+    /// The piece was found, and another core's line is modified: what that takes.
+    transferred: Option<u64>,
     /// What the cpu waits for its translation.
     tlb: u64,
     /// By cpu, what it waited for in caches of its path, and where no cache answers.
@@ -154,6 +158,7 @@ impl Hierarchy {
         Hierarchy {
             overlap: Overlap::new(machine, dependences, paces, mispredictions, changes),
             near: false,
+            transferred: None,
             tlb: 0,
             streams,
             strides,
@@ -169,6 +174,10 @@ impl Hierarchy {
             hit: instances
                 .iter()
                 .map(|instance| super::units(instance.cache.hit_ns))
+                .collect(),
+            transfer: instances
+                .iter()
+                .map(|instance| super::units(instance.cache.transfer_ns))
                 .collect(),
             instances,
             fetch_paths,
@@ -431,7 +440,9 @@ impl Hierarchy {
         let mut upgrade = if found.is_some() { wait.sum() } else { 0 };
         let whose_upgrade = if wait.local > 0 { From::Local } else { From::Cache };
         match found {
-            Some(level) if waits => wait.cache += self.hit[path[level]],
+            Some(level) if waits => {
+                wait.cache += self.hit[path[level]].max(self.transferred.take().unwrap_or(0));
+            }
             Some(_) => {}
             None if supplied => {}
             None => self.memory.serve(piece, waits, &mut wait),
@@ -620,6 +631,7 @@ impl Hierarchy {
         flushed: &mut Vec<Flushed>,
     ) -> bool {
         let core = self.core(piece.cpu);
+        self.transferred = None;
         let number = piece.physical_address / self.block;
         let block = number * self.block..(number + 1) * self.block;
         let off_path = self.off_path(piece.cpu);
@@ -627,6 +639,17 @@ impl Hierarchy {
         for &instance in &off_path {
             let lines = self.instances[instance].lines_in(&block);
             held.extend(lines.into_iter().map(|(address, dirty)| (instance, address, dirty)));
+        }
+        let dirty: Vec<usize> = held
+            .iter()
+            .filter(|(_, _, dirty)| *dirty)
+            .map(|(instance, ..)| *instance)
+            .collect();
+        let meeting = self.meeting(piece.cpu, &dirty).filter(|_| !dirty.is_empty());
+        if found.is_some() {
+            self.transferred = meeting
+                .map(|cache| self.transfer[cache])
+                .filter(|&transfer| transfer > 0);
         }
         if self.owners.get(&number) == Some(&core) {
             assert!(held.is_empty(), "an owned block is held elsewhere");
@@ -641,7 +664,7 @@ impl Hierarchy {
                 if let Some(instance) = found {
                     self.instances[instance].counts[piece.cpu as usize].upgrades += 1;
                     let givers: Vec<usize> = held.iter().map(|(instance, ..)| *instance).collect();
-                    if !givers.is_empty() {
+                    if !givers.is_empty() && self.transferred.is_none() {
                         match self.meeting(piece.cpu, &givers) {
                             Some(cache) => wait.cache += self.hit[cache],
                             None => wait.local += self.memory.upgrade(piece) + self.memory.local,
@@ -658,6 +681,7 @@ impl Hierarchy {
                 cpus.all(|cpu| self.core(cpu) == core)
             });
             if private {
+                self.transferred = None;
                 return false;
             }
             if held.is_empty() {
@@ -681,7 +705,8 @@ impl Hierarchy {
         if found.is_some() || givers.is_empty() {
             return false;
         }
-        match self.meeting(piece.cpu, &givers) {
+        match meeting {
+            Some(cache) if self.transfer[cache] > 0 => wait.cache += self.transfer[cache],
             Some(cache) => wait.cache += self.hit[cache],
             None => self.memory.supply(piece, wait),
         }

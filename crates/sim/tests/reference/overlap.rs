@@ -52,8 +52,9 @@ pub struct Reference {
 struct Cpu {
     /// When each instruction left, from one on that was there before the first.
     left: Vec<u64>,
-    /// When the last one entered.
+    /// When the last one entered, and all of them.
     entered: u64,
+    entering: Vec<u64>,
     /// When requests come, from the first.
     requests: Vec<u64>,
     /// When stores have left the buffer, from the first.
@@ -184,6 +185,7 @@ impl Overlap {
                 Cpu {
                     left: vec![0],
                     entered: 0,
+                    entering: vec![0],
                     requests: Vec::new(),
                     stores: Vec::new(),
                 };
@@ -215,12 +217,14 @@ impl Overlap {
     }
 
     /// Something else than this cpu's instructions and data may have moved the clock on.
-    pub fn look_at(&mut self, cpu: usize, clock: u64) {
-        let cpu = &mut self.cpus[cpu];
+    pub fn look_at(&mut self, number: usize, clock: u64) {
+        let cpu = &mut self.cpus[number];
         let left = cpu.left.last_mut().expect("there is one");
         if *left != clock {
             (*left, cpu.entered) = (clock, clock);
+            self.between[number] = 0;
         }
+        *cpu.entering.last_mut().expect("there is one") = cpu.entered;
     }
 
     /// Instructions pass; `clock`: before them.
@@ -234,6 +238,7 @@ impl Overlap {
             cpu.entered = cpu.entered.max(room) + self.period;
             last += self.period;
             cpu.left.push(last);
+            cpu.entering.push(cpu.entered);
         }
     }
 
@@ -245,9 +250,18 @@ impl Overlap {
             0
         };
         let count = count + std::mem::take(&mut self.between[cpu]);
-        let time = count * self.paces.get(&site).copied().unwrap_or(0) + more;
-        *self.cpus[cpu].left.last_mut().expect("there is one") += time;
-        time
+        let each = self.paces.get(&site).copied().unwrap_or(0);
+        let cpu = &mut self.cpus[cpu];
+        let first = cpu.left.len() - count as usize;
+        for number in first..cpu.left.len() {
+            cpu.left[number] += each * (number - first + 1) as u64;
+            // They may have entered later, if others of them left later.
+            let room = number.checked_sub(self.window).map_or(0, |before| cpu.left[before]);
+            cpu.entering[number] = cpu.entering[number - 1].max(room) + self.period;
+            cpu.entered = cpu.entering[number];
+        }
+        *cpu.left.last_mut().expect("there is one") += more;
+        count * each + more
     }
 
     /// Instructions have passed that make no reference.
@@ -270,6 +284,7 @@ impl Overlap {
         let known = on.iter().filter_map(|from| self.came(thread, *from)).max().unwrap_or(0);
         let cpu = &mut self.cpus[cpu];
         cpu.entered = cpu.entered.max(known) + count * self.misprediction;
+        *cpu.entering.last_mut().expect("there is one") = cpu.entered;
         let left = cpu.left.last_mut().expect("there is one");
         let time = cpu.entered.saturating_sub(*left);
         *left += time;
