@@ -395,7 +395,7 @@ impl Engine {
         if fetch || !overlap.depends.is_known(site) {
             return true;
         }
-        if overlap.depends.is_changed(site) {
+        if overlap.depends.is_changed(site) || op == Op::Modify && overlap.depends.is_own(site) {
             return false;
         }
         // No later than they enter in fact.

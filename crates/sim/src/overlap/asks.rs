@@ -44,6 +44,8 @@ impl Engine {
             Op::Write if near => clock,
             Op::Write => clock.max(room),
             _ => {
+                let locked = op == Op::Modify && overlap.depends.is_own(a.pc_site);
+                let entered = if locked { clock } else { entered };
                 let begins = entered.max(overlap.at_hand.address);
                 if first {
                     overlap.at_hand.ahead = overlap.depends.begins(a.who.thread, a.pc_site, begins);

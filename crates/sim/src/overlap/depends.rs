@@ -99,6 +99,16 @@ impl Depends {
             .is_some_and(|number| self.changed[number].is_some())
     }
 
+    /// Whether a site waits for itself, as a locked instruction does.
+    #[inline]
+    pub fn is_own(&self, site: u32) -> bool {
+        let Some(number) = self.number_of(site) else {
+            return false;
+        };
+        let on = self.on.get(site as usize);
+        on.is_some_and(|on| on.contains(&(number as u32)))
+    }
+
     /// When what a site's address comes from has come.
     #[inline]
     pub fn address(&self, thread: u32, site: u32) -> Units {

@@ -185,6 +185,20 @@ fn branches_foretold_wrongly_hold_back_what_follows() {
     run(&machine, &program(vec![1])).time("total", 103 + 5 + 3 + 100 + 5 + 100);
 }
 
+/// Locked instructions run ahead of nothing: two misses come one after the other, and a load after each with it.
+#[test]
+fn locked_instructions_run_ahead_of_nothing() {
+    let machine = machine(1000, 10, 8);
+    let mut program = Program::new(1);
+    for line in 0..4 {
+        program.push_at(0, 1 + line as u32 % 2, Op::Modify, line * LINE, 8);
+    }
+    // Each waits for itself only; all are on their way at once where the input does not say that they are locked.
+    run(&machine, &program).time("total", 4 + 100);
+    program.dependences = [1, 2].map(|site| Dependence { site, on: vec![site] }).to_vec();
+    run(&machine, &program).time("total", 4 + 4 * 100);
+}
+
 /// Instructions before a reference that make none of their own take its pace.
 #[test]
 fn instructions_between_references_have_the_pace_of_the_next() {

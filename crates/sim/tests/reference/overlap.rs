@@ -369,8 +369,10 @@ impl Overlap {
             Op::Write if near => clock,
             Op::Write => clock.max(room(&cpu.stores, self.store_buffer)),
             _ => {
-                let begins = cpu.entered.max(self.at_hand.address);
                 let Reference { thread, site, .. } = self.at_hand;
+                let own = self.depends.get(&site).is_some_and(|on| on.contains(&site));
+                let begins = if own && op == Op::Modify { clock } else { cpu.entered };
+                let begins = begins.max(self.at_hand.address);
                 if let Some(far) = self.ahead.get(&site).filter(|_| self.at_hand.first) {
                     let all = self.begins.entry((thread, site)).or_default();
                     all.push(begins);
