@@ -4,7 +4,7 @@
 //! figures until the machine boots again.
 
 use super::processor::{self, Processor, Sets};
-use super::{Measured, Point};
+use super::{Effort, Measured, Point};
 use machine::{Cache, Core, HostReport, Kind, Machine, MachineError, Note, Prefetch, Stride, Trust, host};
 
 /// This machine, with the figures that were kept since its last boot.
@@ -13,6 +13,17 @@ use machine::{Cache, Core, HostReport, Kind, Machine, MachineError, Note, Prefet
 pub fn here() -> Result<HostReport, MachineError> {
     let mut report = host(&sys::Root::default())?;
     take(&mut report, super::kept().as_ref(), processor::kept().as_ref());
+    report.machine.check()?;
+    Ok(report)
+}
+
+/// This machine as it is at this moment: measured now, and nothing is kept. Some seconds with [`Effort::Quick`].
+///
+/// Errors: those of [`host()`].
+pub fn at_this_moment(effort: Effort) -> Result<HostReport, MachineError> {
+    let mut report = host(&sys::Root::default())?;
+    let processor = processor::measure(&report, effort);
+    take(&mut report, Some(&super::measure(effort)), Some(&processor));
     report.machine.check()?;
     Ok(report)
 }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use machine::host;
 use machine::{Cache, Kind, Machine};
 
-pub use here::{here, load};
+pub use here::{at_this_moment, here, load};
 
 pub use colors::{
     Bits, ColorReport, ColorVerdict, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated,

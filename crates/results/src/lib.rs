@@ -79,6 +79,8 @@ pub use sharing::{
 };
 pub use short::short;
 pub use todo::{Instead, Todo};
-pub use truth::{Truth, TruthAbout, TruthFailed, TruthMeasured, TruthPair, TruthPredicted, TruthRange, TruthRound};
+pub use truth::{
+    Truth, TruthAbout, TruthBeside, TruthFailed, TruthMeasured, TruthPair, TruthPredicted, TruthRange, TruthRound,
+};
 pub use verified::{Verified, VerifiedRound, VerifiedTime};
 pub use windows::{CountedWindow, Estimate, Windows};

@@ -58,6 +58,21 @@ pub struct TruthPair {
     /// Why the prediction misses, where that was found out.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub explained: String,
+    /// The machine that it is predicted on, as it was while the pair was measured. Absent: it was probed before, or is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<TruthBeside>,
+}
+
+/// What others leave of a machine, which changes within minutes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthBeside {
+    /// Of the outermost cache.
+    pub last_level_bytes: u64,
+    pub last_level_ns: f64,
+    pub memory_ns: f64,
+    pub instructions_per_clock: f64,
 }
 
 /// Time before the change over time after it, by the clock.

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use machine::Machine;
-use results::{Truth, TruthAbout, TruthFailed, TruthPair, TruthRange};
+use machine::{Kind, Machine, MachineError};
+use results::{Truth, TruthAbout, TruthBeside, TruthFailed, TruthPair, TruthRange};
 use thiserror::Error;
 
 pub use pairs::{Pair, Whose, quick, read};
@@ -61,6 +61,8 @@ pub struct Asked<'a> {
     pub rounds: u32,
     /// The machine that is predicted on, with the name that it was asked for by; `None`: the clock alone.
     pub machine: Option<(&'a str, &'a Machine)>,
+    /// The same machine as it is at that moment, asked for while each pair is measured: what neighbors leave of it changes.
+    pub beside: Option<&'a (dyn Fn() -> Result<Machine, MachineError> + 'a)>,
     /// Where programs and recordings go.
     pub folder: &'a Path,
     /// Recordings stay there, and those that are there are taken.
@@ -93,30 +95,63 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
     let mut measured = Vec::new();
     for pair in asked.pairs {
         watch(Step::Measuring(&pair.name));
-        let done = builder
-            .commands(pair)
-            .and_then(|commands| Ok((clock::measure(pair, &commands, asked.rounds)?, commands)));
+        let mut machine = None;
+        let mut halfway = || {
+            machine = asked.beside.map(|beside| beside()).transpose()?;
+            Ok(())
+        };
+        let done = builder.commands(pair).and_then(|commands| {
+            let by_clock = clock::measure(pair, &commands, asked.rounds, &mut halfway)?;
+            Ok((by_clock, commands))
+        });
         match done {
-            Ok((by_clock, commands)) => measured.push((pair, commands, described(pair, by_clock))),
+            Ok((by_clock, commands)) => measured.push(Measured {
+                pair,
+                commands,
+                described: TruthPair {
+                    beside: machine.as_ref().map(beside),
+                    ..described(pair, by_clock)
+                },
+                machine,
+            }),
             Err(error) => truth.failed.push(failed(pair, &error)),
         }
         watch(Step::Done(&pair.name));
     }
     match asked.machine {
-        None => truth.pairs = measured.into_iter().map(|(_, _, pair)| pair).collect(),
+        None => truth.pairs = measured.into_iter().map(|one| one.described).collect(),
         Some((_, machine)) => {
             let predictor = Predictor {
-                machine: machine.clone(),
                 folder: builder.folder.clone(),
                 keep: asked.keep,
                 recorder: Mutex::default(),
             };
-            predict(&predictor, measured, asked.jobs, watch, &mut truth)?;
+            predict(&predictor, machine, measured, asked.jobs, watch, &mut truth)?;
         }
     }
     // One half of a list is held back from models. The built-in pairs ask about the machine, and all of them say something of it.
     truth.range = ratio::range(&truth.pairs, |pair| asked.list.is_none() || pair.half == "build");
     Ok(truth)
+}
+
+/// A pair that was measured.
+struct Measured<'a> {
+    pair: &'a Pair,
+    commands: Commands,
+    described: TruthPair,
+    /// As the machine was meanwhile.
+    machine: Option<Machine>,
+}
+
+fn beside(machine: &Machine) -> TruthBeside {
+    let data = machine.caches.iter().filter(|cache| cache.kind != Kind::Instruction);
+    let last = data.max_by_key(|cache| cache.level);
+    TruthBeside {
+        last_level_bytes: last.map_or(0, |cache| cache.bytes),
+        last_level_ns: last.map_or(0.0, |cache| cache.hit_ns),
+        memory_ns: machine.memory.local_ns,
+        instructions_per_clock: machine.core.map_or(1.0, |core| core.instructions_per_clock),
+    }
 }
 
 fn described(pair: &Pair, measured: results::TruthMeasured) -> TruthPair {
@@ -155,7 +190,8 @@ pub fn kept() -> Option<TruthRange> {
 /// Several at once: predictions do not depend on what else runs.
 fn predict(
     predictor: &Predictor,
-    measured: Vec<(&Pair, Commands, TruthPair)>,
+    machine: &Machine,
+    measured: Vec<Measured>,
     jobs: usize,
     watch: &(dyn Fn(Step) + Sync),
     truth: &mut Truth,
@@ -165,9 +201,10 @@ fn predict(
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
-                while let Some((at, (pair, commands, _))) = next_of(&next, &measured) {
+                while let Some((at, one)) = next_of(&next, &measured) {
+                    let pair = one.pair;
                     watch(Step::Predicting(&pair.name));
-                    let done = predictor.predict(pair, commands);
+                    let done = predictor.predict(pair, &one.commands, one.machine.as_ref().unwrap_or(machine));
                     if matches!(done, Err(TruthError::Interrupted)) {
                         next.store(measured.len(), Ordering::Relaxed);
                     }
@@ -182,7 +219,13 @@ fn predict(
     });
     let mut predicted = predicted.into_inner().unwrap_or_default();
     predicted.sort_by_key(|(at, _)| *at);
-    for ((pair, _, mut described), (_, done)) in measured.into_iter().zip(predicted) {
+    for (
+        Measured {
+            pair, mut described, ..
+        },
+        (_, done),
+    ) in measured.into_iter().zip(predicted)
+    {
         match done {
             Ok(said) => described.predicted = Some(said),
             Err(TruthError::Interrupted) => return Err(TruthError::Interrupted),

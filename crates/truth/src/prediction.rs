@@ -17,9 +17,8 @@ const WORK: [&str; 2] = ["work", "rest"];
 /// The size of a huge page.
 const HUGE: u64 = 2 << 20;
 
-/// Predicts on a machine, with recordings in a folder.
+/// Predicts, with recordings in a folder.
 pub struct Predictor {
-    pub machine: Machine,
     pub folder: PathBuf,
     /// Recordings stay, and those that are there are taken.
     pub keep: bool,
@@ -35,20 +34,20 @@ struct Simulated {
 }
 
 impl Predictor {
-    pub fn predict(&self, pair: &Pair, commands: &Commands) -> Result<TruthPredicted, TruthError> {
+    pub fn predict(&self, pair: &Pair, commands: &Commands, machine: &Machine) -> Result<TruthPredicted, TruthError> {
         let huge = match pair.huge_pages {
-            true => Some(self.with_huge_pages()?),
+            true => Some(with_huge_pages(machine)?),
             false => None,
         };
-        let after_on = huge.as_ref().unwrap_or(&self.machine);
-        let before = self.one(pair, "before", &commands.before, &self.machine)?;
+        let after_on = huge.as_ref().unwrap_or(machine);
+        let before = self.one(pair, "before", &commands.before, machine)?;
         let after = self.one(pair, "after", &commands.after, after_on)?;
         let mut off = [0.0; 2];
         match &commands.start_up[..] {
             [] => {}
-            [both] if !pair.huge_pages => off = [self.one(pair, "start-up", both, &self.machine)?.ns; 2],
+            [both] if !pair.huge_pages => off = [self.one(pair, "start-up", both, machine)?.ns; 2],
             of => {
-                off[0] = self.one(pair, "before-start-up", &of[0], &self.machine)?.ns;
+                off[0] = self.one(pair, "before-start-up", &of[0], machine)?.ns;
                 off[1] = self.one(pair, "after-start-up", &of[of.len() - 1], after_on)?.ns;
             }
         }
@@ -66,13 +65,6 @@ impl Predictor {
         })
     }
 
-    fn with_huge_pages(&self) -> Result<Machine, TruthError> {
-        let mut machine = self.machine.clone();
-        machine.page_bytes = HUGE;
-        machine.check()?;
-        Ok(machine)
-    }
-
     fn one(&self, pair: &Pair, side: &str, run: &Run, machine: &Machine) -> Result<Simulated, TruthError> {
         let trace = self.folder.join(format!("{}-{side}.dtr", pair.name));
         // One that cannot be read was not written to its end, or by another version.
@@ -87,6 +79,13 @@ impl Predictor {
         }
         simulated
     }
+}
+
+fn with_huge_pages(machine: &Machine) -> Result<Machine, TruthError> {
+    let mut machine = machine.clone();
+    machine.page_bytes = HUGE;
+    machine.check()?;
+    Ok(machine)
 }
 
 fn record(pair: &Pair, run: &Run, trace: &Path) -> Result<(), TruthError> {

@@ -58,7 +58,7 @@ pub struct Truth {
     #[arg(long, value_name = "NAME|FILE|host", default_value = HOST, value_parser = suggested::machines(), hide_possible_values = true)]
     machine: String,
 
-    /// Take what is known of `host`; else it is probed first
+    /// Take what is known of `host`; else it is probed first, and beside each pair
     #[arg(long)]
     as_probed: bool,
 
@@ -185,8 +185,10 @@ impl Truth {
         machine: Option<&::machine::Machine>,
         folder: &Path,
     ) -> Result<results::Truth, Failure> {
+        let beside = || ::measured::at_this_moment(Effort::Quick).map(|host| host.machine);
         let asked = Asked {
             pairs,
+            beside: (machine.is_some() && self.machine == HOST && !self.as_probed).then_some(&beside as _),
             list: self.file.as_deref(),
             rounds: self.rounds,
             machine: machine.map(|machine| (self.machine.as_str(), machine)),
