@@ -131,6 +131,7 @@ fn machine(cpus: u32) -> Machine {
         index,
         hash: None,
         hit_ns,
+        transfer_ns: 0.0,
         write: Write::Back,
         allocate_on_write: true,
         inclusive: false,
