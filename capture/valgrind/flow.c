@@ -79,11 +79,11 @@ ULong flow_origin(IRExpr* e)
    case Iex_Qop: {
       IRQop* op = e->Iex.Qop.details;
       return flow_both(flow_both(flow_origin(op->arg1), flow_origin(op->arg2)),
-                  flow_both(flow_origin(op->arg3), flow_origin(op->arg4)));
+                       flow_both(flow_origin(op->arg3), flow_origin(op->arg4)));
    }
    case Iex_ITE:
       return flow_both(flow_origin(e->Iex.ITE.cond),
-                  flow_both(flow_origin(e->Iex.ITE.iftrue), flow_origin(e->Iex.ITE.iffalse)));
+                       flow_both(flow_origin(e->Iex.ITE.iftrue), flow_origin(e->Iex.ITE.iffalse)));
    case Iex_CCall:
       for (i = 0; e->Iex.CCall.args[i]; i++)
          origin = flow_both(origin, flow_origin(e->Iex.CCall.args[i]));

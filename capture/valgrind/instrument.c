@@ -57,6 +57,7 @@ struct ExitInfo {
 static struct {
    IRSB* out; /* NULL while only looking */
    IRTemp cursor;
+   Addr again; /* the place in the program that its end always leads to, or 0 */
    UInt committed; /* words that the stored cursor covers */
    Int committed_exit; /* the exit that the stored cursor stands for, or -1 */
 
@@ -219,7 +220,8 @@ static void saw_exit(IRExpr* guard, IRExpr* next)
       b.exit[i].origin = 0;
       b.exits++;
    }
-   if (!b.out && (guard || next)) {
+   /* A string instruction that repeats is a loop here, and none to a processor. */
+   if (!b.out && (guard || next) && (b.insns == 0 || b.again != b.pc[b.insns - 1])) {
       b.exit[i].branches |= guard ? EXIT_CONDITIONAL : EXIT_INDIRECT;
       b.exit[i].origin = flow_both(b.exit[i].origin, flow_origin(guard ? guard : next));
    }
@@ -344,6 +346,7 @@ static void walk(IRSB* in, Int first)
 {
    Int i;
    b.insns = b.refs = 0;
+   b.again = in->next->tag == Iex_Const ? in->next->Iex.Const.con->Ico.U64 : 0;
    if (!b.out) {
       b.writes = 0;
       flow_begin();

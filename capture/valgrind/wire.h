@@ -45,7 +45,7 @@ enum RecordType {
       then two words for each:
       reference:   what its address comes from, what the value comes from that it writes (flow.c; 0: unknown)
       one for each:
-      exit:        what the way comes from that its branch goes
+      exit:        what decides which way its branch goes
       and two for each:
       register write: instruction | number of the register << 16, what its value comes from */
    RECORD_BLOCK = 1,

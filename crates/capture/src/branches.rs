@@ -3,7 +3,7 @@
 //! Which way a branch went is known from where its superblock was left, and from the superblock after it. A predictor
 //! like those of today's processors foretells each from the branches before it: perceptrons of hashed histories (Jiménez and Lin,
 //! HPCA 2001; Tarjan and Skadron, TACO 2005) for conditional ones, and tagged targets by path (Seznec and Michaud, JILP
-//! 2006) for indirect ones. Where returns go it is taken to know. It is smaller than theirs and sees samples only, so that it is
+//! 2006) for indirect ones. It is taken to know where returns go. It is smaller than theirs and sees samples only, so that it is
 //! wrong a little more often.
 //!
 //! A misprediction is put down to the site of the reference after it, with the loads that decide which way the branch goes.
@@ -14,7 +14,7 @@ use trace::{Misprediction, SiteId};
 
 /// Branches of a sample that only teach: the history before it is of another place.
 const LEARNING: u32 = 128;
-/// Rarer ones are chance, and cost nothing.
+/// Sites with fewer are left out.
 const LEAST_PER_1024: u64 = 4;
 /// Loads that branches before a site's reference wait for.
 const MOST: usize = 4;
@@ -102,7 +102,7 @@ impl Branches {
             if per_1024 < LEAST_PER_1024 {
                 return None;
             }
-            // What few of them wait for is chance.
+            // A load that few of them wait for is chance.
             seen.on.retain(|(_, times)| times * 4 >= seen.mispredicted);
             seen.on
                 .sort_unstable_by_key(|&(load, times)| (std::cmp::Reverse(times), load));
@@ -111,7 +111,7 @@ impl Branches {
             on.sort_unstable();
             Some(Misprediction {
                 site,
-                per_1024: u32::try_from(per_1024).unwrap_or(u32::MAX),
+                per_1024: per_1024.min(1 << 20) as u32,
                 on,
             })
         });

@@ -130,6 +130,8 @@ pub struct Dependences {
     loaded: Vec<Loads>,
     branches: Branches,
     awaited: Option<Awaited>,
+    /// The last slot, if it was followed to its end.
+    followed: u64,
 }
 
 impl Dependences {
@@ -142,7 +144,8 @@ impl Dependences {
         let mut thread = Thread::default();
         let mut at = 0;
         self.awaited = None;
-        self.branches.begin(slot > WHOLE);
+        self.branches.begin(slot != self.followed + 1);
+        self.followed = if end == words.len() { slot } else { 0 };
         while at < end {
             let word = words[at];
             at += 1;

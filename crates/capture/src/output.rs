@@ -372,7 +372,7 @@ impl Output {
             let clocks = clocks * 1024 / instructions.max(1);
             (clocks >= CLOCKS_LEAST).then_some(Pace {
                 site,
-                clocks: u32::try_from(clocks).unwrap_or(u32::MAX),
+                clocks: clocks.min(1 << 20) as u32,
             })
         };
         let paces = std::mem::take(&mut self.paces);

@@ -217,13 +217,18 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     if let Some(apart) = apart {
         machine.memory.dirty_remote_ns = tenths(apart.ns);
     }
-    // What hands a number on reads the other's line, and then tells the other that it writes, which takes a hit.
+    // A cpu that hands a number on reads the other's line, and then announces its write, which takes a hit. Cpus of one core have all
+    // caches in common.
     let mut within = Vec::new();
+    let data = machine.caches.iter().filter(|cache| cache.kind != Kind::Instruction);
+    let core = data
+        .min_by_key(|cache| cache.level)
+        .map_or(1, |first| first.cpus_per_instance);
     for transfer in &processor.transfers {
         let shared = machine
             .caches
             .iter_mut()
-            .find(|cache| transfer.shares.as_ref() == Some(&cache.name));
+            .find(|cache| transfer.shares.as_ref() == Some(&cache.name) && cache.cpus_per_instance > core);
         if let Some(shared) = shared {
             shared.transfer_ns = tenths((transfer.ns - shared.hit_ns).max(shared.hit_ns));
             let [from, to] = transfer.cpus;
@@ -249,7 +254,7 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
         store_buffer: USUAL_STORE_BUFFER,
         set_refill_ns: hundredths(processor.sets.refill_ns),
         set_rewrite_ns: hundredths(processor.sets.rewrite_ns),
-        misprediction_ns: tenths(processor.pace.misprediction_ns),
+        misprediction_ns: tenths(processor.pace.misprediction_ns).clamp(0.0, 1000.0),
     });
     note_measured(
         report,

@@ -63,7 +63,7 @@ pub struct TruthPair {
     pub beside: Option<TruthBeside>,
 }
 
-/// What others leave of a machine, which changes within minutes.
+/// The part of a machine that others leave to us, which changes within minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

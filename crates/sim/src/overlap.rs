@@ -8,10 +8,8 @@
 mod asks;
 mod branches;
 mod depends;
+mod lane;
 mod sets;
-
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 
 use machine::Machine;
 use trace::{Dependence, Misprediction, Op, Pace};
@@ -26,6 +24,7 @@ use crate::steps::Step;
 use branches::Branches;
 use depends::Depends;
 pub use depends::Loads;
+use lane::Lane;
 use sets::Sets;
 
 /// Instructions that a prefetch of the program takes: the address, and the prefetch.
@@ -56,35 +55,6 @@ struct Takes {
     each: Units,
     /// All together, because there are more.
     more: Units,
-}
-
-/// One cpu.
-struct Lane {
-    /// Its clock less the time of its instructions, as it should be if nothing else moved it.
-    level: Units,
-    /// What it was held up for since something else did.
-    held_up: Units,
-    /// The same by instruction, for those that may still be under way, and their sum.
-    recent: VecDeque<HeldUp>,
-    sum: Units,
-    /// Instructions that passed since the last reference, or since something else moved the clock.
-    between: u64,
-    /// When the latest requests come: as many as may be on their way at once, the first in front.
-    requests: BinaryHeap<Reverse<Units>>,
-    /// When the latest page walks are over: as many as may be under way at once; empty where that is any number.
-    walks: BinaryHeap<Reverse<Units>>,
-    /// When the latest stores leave the buffer: as many as it has room for, or fewer.
-    stores: VecDeque<Units>,
-    /// `None` where sets take any number of lines at once.
-    sets: Option<Sets>,
-}
-
-/// Instructions in a row, each of which held the cpu up for so long.
-#[derive(Clone, Copy)]
-struct HeldUp {
-    first: u64,
-    count: u64,
-    each: Units,
 }
 
 /// When a line comes to the cpu that asked for it.
@@ -141,103 +111,6 @@ struct Upgrade {
     cached: bool,
 }
 
-impl Lane {
-    /// Up to which time the cpu was held up: until then the lane's figures are kept. Returns when the instruction entered.
-    #[inline]
-    fn entered(&mut self, clock: Units, instruction: u64, period: Units, window: u64, ahead: Units) -> Units {
-        self.is_as_left(clock, instruction, period);
-        while let Some(front) = self.recent.front_mut()
-            && front.first + window <= instruction
-        {
-            let gone = front.count.min(instruction - window - front.first + 1);
-            self.sum -= gone * front.each;
-            front.first += gone;
-            front.count -= gone;
-            if front.count > 0 {
-                break;
-            }
-            self.recent.pop_front();
-        }
-        clock - self.held_up.min(self.sum + ahead)
-    }
-
-    /// Whether nothing else has moved the clock since the lane's figures were kept; if so, they begin anew.
-    #[inline]
-    fn is_as_left(&mut self, clock: Units, instruction: u64, period: Units) -> bool {
-        let level = clock.wrapping_sub(instruction.wrapping_mul(period));
-        if level == self.level {
-            return true;
-        }
-        (self.level, self.held_up, self.sum) = (level, 0, 0);
-        self.recent.clear();
-        false
-    }
-
-    #[inline]
-    fn hold_up(&mut self, instruction: u64, time: Units) {
-        match self.recent.back_mut() {
-            Some(last) if last.first == instruction && last.count == 1 => {
-                last.each += time;
-                self.add(time);
-            }
-            _ => self.hold_up_each(instruction, 1, time),
-        }
-    }
-
-    /// So many instructions up to `last`.
-    #[inline]
-    fn hold_up_each(&mut self, last: u64, count: u64, each: Units) {
-        self.add(count * each);
-        self.recent.push_back(HeldUp {
-            first: last + 1 - count,
-            count,
-            each,
-        });
-    }
-
-    #[inline]
-    fn add(&mut self, time: Units) {
-        self.level = self.level.wrapping_add(time);
-        self.held_up += time;
-        self.sum += time;
-    }
-
-    /// The last instruction enters at `at` at the earliest, where it would have entered before. Returns how long that moves the clock on.
-    fn enters_at(&mut self, clock: Units, at: Units) -> Units {
-        if at < clock {
-            self.held_up = clock - at;
-            return 0;
-        }
-        self.level = self.level.wrapping_add(at - clock);
-        (self.held_up, self.sum) = (0, 0);
-        self.recent.clear();
-        at - clock
-    }
-
-    /// From when on there is room for a request.
-    #[inline]
-    fn room(&self) -> Units {
-        self.requests.peek().map_or(0, |Reverse(at)| *at)
-    }
-
-    /// How long a page walk takes from `begins` on, the wait for a walker included.
-    #[inline]
-    fn walk(&mut self, begins: Units, refill: Units) -> Units {
-        let Some(mut first) = self.walks.peek_mut().filter(|_| refill > 0) else {
-            return refill;
-        };
-        first.0 = begins.max(first.0) + refill;
-        first.0 - begins
-    }
-
-    #[inline]
-    fn request(&mut self, done: Units) {
-        if let Some(mut first) = self.requests.peek_mut() {
-            first.0 = done;
-        }
-    }
-}
-
 impl Overlap {
     /// `None` where each reference waits by itself.
     pub fn new(
@@ -256,17 +129,7 @@ impl Overlap {
             .filter(|cache| cache.kind != machine::Kind::Instruction)
             .min_by_key(|cache| cache.level);
         let walkers = machine.tlb.as_ref().map_or(0, |tlb| tlb.walkers as usize);
-        let lane = || Lane {
-            sets: Sets::new(&core, first),
-            level: 0,
-            held_up: 0,
-            recent: VecDeque::new(),
-            sum: 0,
-            between: 0,
-            requests: vec![Reverse(0); core.outstanding as usize].into(),
-            walks: vec![Reverse(0); walkers].into(),
-            stores: VecDeque::with_capacity(core.store_buffer as usize),
-        };
+        let lane = || Lane::new(&core, walkers, Sets::new(&core, first));
         let mut depends = Depends::new(dependences, loads);
         let lines = |place: &crate::layout::Place| layout.caches[place.cache].lines() as usize;
         Some(Box::new(Overlap {
@@ -342,12 +205,16 @@ impl Engine {
         let Some(overlap) = &mut self.overlap else { return };
         let cpu = &mut self.cpus[who.cpu as usize];
         let lane = &mut overlap.lanes[who.cpu as usize];
-        let between = std::mem::take(&mut lane.between);
+        let mut between = 0;
+        if lane.between > 0 {
+            between = std::mem::take(&mut lane.between);
+        }
         if let Some(&takes) = overlap.paces.get(site as usize)
             && takes != Takes::default()
         {
             let as_left = lane.is_as_left(cpu.clock, cpu.passed, overlap.period);
             let count = if as_left { instructions + between } else { instructions };
+            lane.forget(cpu.passed, overlap.window);
             if takes.each > 0 && count > 0 {
                 lane.hold_up_each(cpu.passed, count, takes.each);
             }
@@ -361,12 +228,22 @@ impl Engine {
         if let Some(branches) = &mut overlap.branches
             && let Some(takes) = branches.mispredicted(who.cpu, site)
         {
-            let entered = lane.entered(cpu.clock, cpu.passed, overlap.period, overlap.window, overlap.ahead);
-            let known = branches.known(&overlap.depends, who.thread, site);
-            let time = lane.enters_at(cpu.clock, entered.max(known) + takes);
-            cpu.clock += time;
-            cpu.spent.busy += time;
+            self.mispredicted(who, site, takes);
         }
+    }
+
+    /// Branches before a reference were foretold wrongly, which takes so long once they know their way.
+    #[inline(never)]
+    fn mispredicted(&mut self, who: Who, site: u32, takes: Units) {
+        let Some(overlap) = &mut self.overlap else { return };
+        let cpu = &mut self.cpus[who.cpu as usize];
+        let lane = &mut overlap.lanes[who.cpu as usize];
+        let entered = lane.entered(cpu.clock, cpu.passed, overlap.period, overlap.window, overlap.ahead);
+        let on = overlap.branches.as_ref().map_or(&[][..], |branches| branches.on(site));
+        let known = overlap.depends.came(who.thread, on);
+        let time = lane.enters_at(cpu.clock, entered.max(known) + takes);
+        cpu.clock += time;
+        cpu.spent.busy += time;
     }
 
     /// A piece was found in its first cache, at this place, by a cpu that nothing moves: whether nobody can wait for it, not even
@@ -399,7 +276,7 @@ impl Engine {
             return false;
         }
         // No later than they enter in fact.
-        let enters = clock.saturating_sub(lane.sum + overlap.ahead);
+        let enters = lane.entered_at_the_earliest(clock, overlap.ahead);
         let nothing = coming.max(overlap.depends.latest(who.thread)) <= enters;
         if nothing {
             // So has that of the reference's other pieces.

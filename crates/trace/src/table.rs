@@ -54,6 +54,9 @@ fn nothing(number: &usize) -> bool {
     *number == 0
 }
 
+/// More clocks of 1024 instructions, or mispredictions before 1024 references, are none.
+const MOST: u32 = 1 << 20;
+
 impl Tables {
     pub fn is_empty(&self) -> bool {
         self.header.is_none()
@@ -205,13 +208,17 @@ impl Tables {
             })
         });
         dependences
-            .and_then(|()| keep(&mut self.paces, mend, "pace", |one| known(&one.site)))
             .and_then(|()| {
-                keep(&mut self.mispredictions, mend, "misprediction", |one| {
-                    known(&one.site) && one.on.iter().all(known)
+                keep(&mut self.paces, mend, "pace", |one| {
+                    known(&one.site) && one.clocks <= MOST
                 })
             })
-            .map_err(|what| format!("{what} that is not one of the {sites}"))
+            .and_then(|()| {
+                keep(&mut self.mispredictions, mend, "misprediction", |one| {
+                    known(&one.site) && one.on.iter().all(known) && one.per_1024 <= MOST
+                })
+            })
+            .map_err(|what| format!("{what} that is not one of the {sites}, or is beyond all bounds"))
     }
 }
 

@@ -265,3 +265,48 @@ fn about(asked: &Asked) -> TruthAbout {
             .unwrap_or(0.0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Each pair has the machine as it was in the middle of its own rounds, be it one round.
+    #[test]
+    fn the_machine_is_asked_for_once_beside_each_pair() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("list.toml");
+        let pair = |name: &str| {
+            let counting = r#"["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]"#;
+            format!(
+                "[[pair]]\nname = \"{name}\"\nkind = \"k\"\nof = \"sh\"\nwhose = \"foreign\"\nbefore = {counting}\nafter = {counting}\n"
+            )
+        };
+        std::fs::write(&list, [pair("a"), pair("b")].concat()).unwrap();
+        let pairs = read(&list).unwrap();
+        let asked = Cell::new(0);
+        let machine = || {
+            asked.set(asked.get() + 1);
+            let mut machine = machine::load("zen3-milan")?;
+            machine.memory.local_ns = f64::from(asked.get());
+            Ok(machine)
+        };
+        let truth = hold(
+            &Asked {
+                pairs: &pairs,
+                list: Some(&list),
+                rounds: 1,
+                machine: None,
+                beside: Some(&machine),
+                folder: folder.path(),
+                keep: false,
+                jobs: 1,
+            },
+            &|_| {},
+        )
+        .unwrap();
+        let beside: Vec<f64> = truth.pairs.iter().map(|pair| pair.beside.unwrap().memory_ns).collect();
+        assert_eq!(beside, [1.0, 2.0], "{:?}", truth.failed);
+        assert_eq!(truth.pairs[0].beside.unwrap().last_level_bytes, 32 << 20);
+    }
+}

@@ -55,7 +55,7 @@ fn chain(mut value: u64, steps: u64) -> u64 {
     value
 }
 
-/// Half of the branches on random bits are foretold wrongly, and none of those on zeros.
+/// Half of the branches on random bits are foretold wrongly, and none of those on bits that are all the same.
 fn misprediction_ns() -> f64 {
     const BRANCHES: usize = 8 << 10;
     const PASSES: u64 = 32;
@@ -63,11 +63,14 @@ fn misprediction_ns() -> f64 {
     let mut bits = vec![0u8; BRANCHES];
     let (mut certain, mut by_chance) = (0.0, 0.0);
     for _ in 0..PASSES {
+        // Either way, half of the time.
         bits.fill(0);
-        certain += branches(&bits);
+        certain += branches(&bits) / 2.0;
+        bits.fill(1);
+        certain += branches(&bits) / 2.0;
         // New ones each time, so that none is remembered.
         for bit in &mut bits {
-            *bit = (random.below(2)) as u8;
+            *bit = random.below(2) as u8;
         }
         by_chance += branches(&bits);
     }
@@ -79,7 +82,7 @@ fn misprediction_ns() -> f64 {
 fn branches(bits: &[u8]) -> f64 {
     let begin = thread_time();
     for bit in bits {
-        // Two ways that no compiler makes one of.
+        // No compiler can merge these two ways.
         if *bit != 0 {
             black_box(1u64);
         } else {

@@ -10,19 +10,21 @@ use super::depends::Depends;
 use crate::clock::{Units, units};
 
 /// References of a site in which its mispredictions are counted.
-const IN: u32 = 1024;
+const IN: u64 = 1024;
 
 pub struct Branches {
     takes: Units,
-    /// By site.
+    /// By site: its number among those with mispredictions, or [`NONE`].
+    numbers: Vec<u32>,
     of: Vec<Of>,
-    /// By cpu and site: mispredictions in 1024ths that have not come yet.
-    due: Vec<Vec<u32>>,
+    /// By cpu and number: mispredictions in 1024ths that have not come yet.
+    due: Vec<u64>,
 }
 
-#[derive(Clone, Default)]
+const NONE: u32 = u32::MAX;
+
 struct Of {
-    per_1024: u32,
+    per_1024: u64,
     /// Numbers of the loads that its branches wait for.
     on: Vec<u32>,
 }
@@ -31,37 +33,49 @@ impl Branches {
     /// `None` where all branches are foretold rightly.
     pub fn new(machine: &Machine, mispredictions: &[Misprediction], depends: &mut Depends) -> Option<Branches> {
         let takes = units(machine.core?.misprediction_ns);
-        if takes == 0 || mispredictions.is_empty() {
+        let sites = mispredictions.iter().map(|one| one.site as usize + 1).max()?;
+        if takes == 0 {
             return None;
         }
-        let sites = mispredictions.iter().map(|one| one.site as usize + 1).max()?;
-        let mut of = vec![Of::default(); sites];
-        for one in mispredictions {
-            of[one.site as usize] = Of {
-                per_1024: one.per_1024,
-                on: one.on.iter().map(|&site| depends.number(site)).collect(),
-            };
-        }
+        let mut numbers = vec![NONE; sites];
+        let of: Vec<Of> = mispredictions
+            .iter()
+            .zip(0..)
+            .map(|(one, number)| {
+                numbers[one.site as usize] = number;
+                Of {
+                    per_1024: one.per_1024.into(),
+                    on: one.on.iter().map(|&site| depends.number(site)).collect(),
+                }
+            })
+            .collect();
         Some(Branches {
             takes,
+            due: vec![0; of.len() * machine.cpus as usize],
+            numbers,
             of,
-            due: vec![vec![0; sites]; machine.cpus as usize],
         })
+    }
+
+    #[inline(always)]
+    fn number(&self, site: u32) -> Option<usize> {
+        let number = self.numbers.get(site as usize).filter(|number| **number != NONE);
+        number.map(|number| *number as usize)
     }
 
     /// A reference of a site follows: what the mispredictions before it take, if there are any.
     #[inline(always)]
     pub fn mispredicted(&mut self, cpu: u32, site: u32) -> Option<Units> {
-        let of = self.of.get(site as usize).filter(|of| of.per_1024 > 0)?;
-        let due = &mut self.due[cpu as usize][site as usize];
-        *due += of.per_1024;
+        let number = self.number(site)?;
+        let due = &mut self.due[cpu as usize * self.of.len() + number];
+        *due += self.of[number].per_1024;
         let count = *due / IN;
         *due %= IN;
-        (count > 0).then_some(Units::from(count) * self.takes)
+        (count > 0).then_some(count * self.takes)
     }
 
-    /// When what the branches before a site's reference wait for has come.
-    pub fn known(&self, depends: &Depends, thread: u32, site: u32) -> Units {
-        depends.came(thread, &self.of[site as usize].on)
+    /// The numbers of the loads that the branches before a site's reference wait for.
+    pub fn on(&self, site: u32) -> &[u32] {
+        self.number(site).map_or(&[], |number| &self.of[number].on)
     }
 }

@@ -155,7 +155,7 @@ fn instructions_that_wait_for_each_other() {
     run(&plain, &paced(near(), 4 * 1024)).time("busy", 10);
 }
 
-/// A branch before each second reference is foretold wrongly, and waits for the load before it.
+/// A branch before each second reference of one of two sites is foretold wrongly, and waits for the load before it.
 #[test]
 fn branches_foretold_wrongly_hold_back_what_follows() {
     let mut machine = machine(1000, 10, 8);

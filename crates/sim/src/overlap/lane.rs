@@ -1,0 +1,199 @@
+//! One cpu that overlaps: how far the entering of its instructions is ahead of its clock, and what is on its way.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use machine::Core;
+
+use super::sets::Sets;
+use crate::clock::Units;
+
+/// One cpu.
+pub struct Lane {
+    /// Its clock less the time of its instructions, as it should be if nothing else moved it.
+    level: Units,
+    /// What it was held up for since something else did.
+    held_up: Units,
+    /// The same by instruction, for those that may still be under way, and their sum.
+    recent: VecDeque<HeldUp>,
+    sum: Units,
+    /// Instructions that passed since the last reference, or since something else moved the clock.
+    pub between: u64,
+    /// When the latest requests come: as many as may be on their way at once, the first in front.
+    requests: BinaryHeap<Reverse<Units>>,
+    /// When the latest page walks are over: as many as may be under way at once; empty where that is any number.
+    walks: BinaryHeap<Reverse<Units>>,
+    /// When the latest stores leave the buffer: as many as it has room for, or fewer.
+    pub stores: VecDeque<Units>,
+    /// `None` where sets take any number of lines at once.
+    pub sets: Option<Sets>,
+}
+
+/// Instructions in a row, each of which held the cpu up for so long.
+#[derive(Clone, Copy)]
+struct HeldUp {
+    first: u64,
+    count: u64,
+    each: Units,
+}
+
+impl Lane {
+    pub fn new(core: &Core, walkers: usize, sets: Option<Sets>) -> Lane {
+        Lane {
+            level: 0,
+            held_up: 0,
+            recent: VecDeque::new(),
+            sum: 0,
+            between: 0,
+            requests: vec![Reverse(0); core.outstanding as usize].into(),
+            walks: vec![Reverse(0); walkers].into(),
+            stores: VecDeque::with_capacity(core.store_buffer as usize),
+            sets,
+        }
+    }
+
+    /// Up to which time the cpu was held up: until then the lane's figures are kept. Returns when the instruction entered.
+    #[inline]
+    pub fn entered(&mut self, clock: Units, instruction: u64, period: Units, window: u64, ahead: Units) -> Units {
+        self.is_as_left(clock, instruction, period);
+        self.forget(instruction, window);
+        clock - self.held_up.min(self.sum + ahead)
+    }
+
+    /// Instructions so far back have ended.
+    #[inline]
+    pub fn forget(&mut self, instruction: u64, window: u64) {
+        while let Some(front) = self.recent.front_mut()
+            && front.first + window <= instruction
+        {
+            let gone = front.count.min(instruction - window - front.first + 1);
+            self.sum -= gone * front.each;
+            front.first += gone;
+            front.count -= gone;
+            if front.count > 0 {
+                break;
+            }
+            self.recent.pop_front();
+        }
+    }
+
+    /// Whether nothing else has moved the clock since the lane's figures were kept; if so, they begin anew.
+    #[inline]
+    pub fn is_as_left(&mut self, clock: Units, instruction: u64, period: Units) -> bool {
+        let level = clock.wrapping_sub(instruction.wrapping_mul(period));
+        if level == self.level {
+            return true;
+        }
+        (self.level, self.held_up, self.sum) = (level, 0, 0);
+        self.recent.clear();
+        false
+    }
+
+    #[inline]
+    pub fn hold_up(&mut self, instruction: u64, time: Units) {
+        match self.recent.back_mut() {
+            Some(last) if last.first == instruction && last.count == 1 => {
+                last.each += time;
+                self.add(time);
+            }
+            _ => self.hold_up_each(instruction, 1, time),
+        }
+    }
+
+    /// So many instructions up to `last`.
+    #[inline]
+    pub fn hold_up_each(&mut self, last: u64, count: u64, each: Units) {
+        self.add(count * each);
+        self.recent.push_back(HeldUp {
+            first: last + 1 - count,
+            count,
+            each,
+        });
+    }
+
+    #[inline]
+    fn add(&mut self, time: Units) {
+        self.level = self.level.wrapping_add(time);
+        self.held_up += time;
+        self.sum += time;
+    }
+
+    /// The lower bound of when the last instruction entered, by what is kept.
+    #[inline]
+    pub fn entered_at_the_earliest(&self, clock: Units, ahead: Units) -> Units {
+        clock.saturating_sub(self.sum + ahead)
+    }
+
+    /// The last instruction enters at `at` at the earliest, where it would have entered before. Returns how long that moves the clock on.
+    pub fn enters_at(&mut self, clock: Units, at: Units) -> Units {
+        if at < clock {
+            self.held_up = clock - at;
+            return 0;
+        }
+        self.level = self.level.wrapping_add(at - clock);
+        (self.held_up, self.sum) = (0, 0);
+        self.recent.clear();
+        at - clock
+    }
+
+    /// From when on there is room for a request.
+    #[inline]
+    pub fn room(&self) -> Units {
+        self.requests.peek().map_or(0, |Reverse(at)| *at)
+    }
+
+    /// How long a page walk takes from `begins` on, the wait for a walker included.
+    #[inline]
+    pub fn walk(&mut self, begins: Units, refill: Units) -> Units {
+        let Some(mut first) = self.walks.peek_mut().filter(|_| refill > 0) else {
+            return refill;
+        };
+        first.0 = begins.max(first.0) + refill;
+        first.0 - begins
+    }
+
+    #[inline]
+    pub fn request(&mut self, done: Units) {
+        if let Some(mut first) = self.requests.peek_mut() {
+            first.0 = done;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = 100;
+
+    fn lane() -> Lane {
+        let core = Core {
+            instructions_per_clock: 1.0,
+            window: WINDOW as u32,
+            outstanding: 1,
+            store_buffer: 1,
+            set_refill_ns: 0.0,
+            set_rewrite_ns: 0.0,
+            misprediction_ns: 0.0,
+        };
+        Lane::new(&core, 0, None)
+    }
+
+    /// Of runs of instructions, those that have ended are forgotten one by one, and no more are kept than are under way.
+    #[test]
+    fn what_has_ended_is_forgotten() {
+        let (mut lane, mut clock) = (lane(), 0);
+        for number in 1..=1000u64 {
+            let instruction = 7 * number;
+            clock += 7;
+            assert!(lane.is_as_left(clock, instruction, 1));
+            lane.forget(instruction, WINDOW);
+            lane.hold_up_each(instruction, 7, 2);
+            clock += 14;
+            assert!(lane.recent.len() as u64 <= WINDOW / 7 + 2);
+        }
+        // The window's instructions but the first took 1 and 2 more each.
+        let entered = lane.entered(clock, 7000, 1, WINDOW, WINDOW - 1);
+        assert_eq!(clock - entered, (WINDOW - 1) + 2 * WINDOW);
+    }
+}
