@@ -39,6 +39,7 @@ mod basis;
 mod causes;
 mod cdpc;
 mod facts;
+mod faults;
 mod gaps;
 mod homes;
 mod matters;

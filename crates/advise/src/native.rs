@@ -62,7 +62,8 @@ pub fn compared(
 fn whole(trace: &Trace, runs: &[Simulated], baseline: &Name) -> Option<u64> {
     let baseline = baseline.to_string();
     let outcome: &Outcome = &runs.iter().find(|run| run.outcome.policy == baseline)?.outcome;
-    let worked = outcome.time_ns.worked();
+    // The clock's time is the program's own, without the system's.
+    let worked = outcome.time_ns.worked() - outcome.time_ns.page_faults;
     if let Some(windows) = &outcome.windows {
         let (counted, all) = (windows.references(), windows.of_references?);
         return (counted > 0).then(|| (worked as f64 * all as f64 / counted as f64) as u64);

@@ -22,6 +22,7 @@ pub fn shares(outcome: &Outcome) -> Vec<Share> {
     }
     shares.push(share("tlb", "TLB misses", time.tlb_stall));
     shares.push(share("policy", "work of the policy", time.policy_overhead));
+    shares.push(share("fault", "page faults", time.page_faults));
     shares.push(share("prefetch", "room for prefetches", time.prefetch_stall));
     shares.push(share("imbalance", "waiting for other threads", time.imbalance));
     shares.push(share(

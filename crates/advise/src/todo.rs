@@ -10,7 +10,7 @@ use results::allocators::is_library_source;
 
 use crate::settings::Settings;
 use crate::words::{NOTHING, list, saved};
-use crate::{basis, cdpc, range, sharing, slots};
+use crate::{basis, cdpc, faults, range, sharing, slots};
 
 /// A cure that nobody has simulated is worth naming from this share of the time on.
 const WORTH: f64 = 0.05;
@@ -47,6 +47,7 @@ pub fn todo(advice: &Advice) -> Vec<Todo> {
     all.extend(threads(advice));
     all.extend(order(advice));
     all.extend(colors(advice, base));
+    all.extend(faults::todo(advice, NOTHING));
     let rank = |todo: &Todo| todo.gain.unwrap_or(EXPECTED * todo.share);
     all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     if advice.machine.name == range::MEASURED {

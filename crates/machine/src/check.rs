@@ -395,6 +395,14 @@ fn memory(memory: &Memory) -> Result<(), Fault> {
     latency("memory.dirty_remote_ns", memory.dirty_remote_ns)?;
     bandwidth("memory.bandwidth_gbps", memory.bandwidth_gbps)?;
     latency("memory.upgrade_ns", memory.upgrade_ns)?;
+    for (key, ns) in [
+        ("memory.fault_ns", memory.fault_ns),
+        ("memory.clear_ns", memory.clear_ns),
+    ] {
+        if !(0.0..=1e6).contains(&ns) {
+            return Err(Fault::value(key, ns, "0 to 1e6"));
+        }
+    }
     if memory.upgrade_ns > 0.0 && memory.bandwidth_gbps == 0.0 {
         return Err(Fault::value(
             "memory.upgrade_ns",

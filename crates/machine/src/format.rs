@@ -44,6 +44,8 @@
 //! | `memory.dirty_remote_ns` | `remote_ns` | |
 //! | `memory.bandwidth_gbps` | 0 | no contention |
 //! | `memory.upgrade_ns` | 0 | what an upgrade occupies the bus for; only with `bandwidth_gbps` |
+//! | `memory.fault_ns` | 0 | 0 to 1e6; the first touch of a page of 4 KiB |
+//! | `memory.clear_ns` | 0 | 0 to 1e6; each further 4 KiB of a larger page |
 //! | `memory.frames_per_node` | 0 | more than any program touches |
 //! | `memory.distances` | [] | nodes x nodes, 10 on the diagonal, else 10 to 255 |
 //! | `[[memory.tier]]` | none | a node without cpus, see [`Tier`]: `name`, `latency_ns` |
@@ -386,6 +388,8 @@ fn memory(mut keys: Keys, lines: &mut Lines) -> Result<Memory, Fault> {
         dirty_remote_ns: keys.number("dirty_remote_ns", lines)?.unwrap_or(remote_ns),
         bandwidth_gbps: keys.number("bandwidth_gbps", lines)?.unwrap_or(0.0),
         upgrade_ns: keys.number("upgrade_ns", lines)?.unwrap_or(0.0),
+        fault_ns: keys.number("fault_ns", lines)?.unwrap_or(0.0),
+        clear_ns: keys.number("clear_ns", lines)?.unwrap_or(0.0),
         frames_per_node: keys.integer("frames_per_node", i64::MAX as u64, lines)?.unwrap_or(0),
         distances: keys.array("distances", lines, |row, path| {
             elements(row, path)?

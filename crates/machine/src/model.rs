@@ -291,6 +291,10 @@ pub struct Memory {
     /// How long one node's memory, or the bus, is occupied by a cpu's request to write a line that others hold too, for
     /// which no data is moved; 0: such requests take no room there.
     pub upgrade_ns: f64,
+    /// What the system takes for the first touch of a page of 4 KiB, beyond the cache misses of reading it, 0 to 1e6; 0: nothing.
+    pub fault_ns: f64,
+    /// What each further 4 KiB of a larger page adds to that, 0 to 1e6.
+    pub clear_ns: f64,
     /// Page frames of one node; 0: more than any program touches.
     pub frames_per_node: u64,
     /// Relative distances between nodes as in ACPI's SLIT (10: local), row by row; empty where

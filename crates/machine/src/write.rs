@@ -35,6 +35,10 @@ impl Machine {
         if memory.upgrade_ns > 0.0 {
             out.key("upgrade_ns", number(memory.upgrade_ns));
         }
+        if memory.fault_ns > 0.0 || memory.clear_ns > 0.0 {
+            out.key("fault_ns", number(memory.fault_ns));
+            out.key("clear_ns", number(memory.clear_ns));
+        }
         out.key("frames_per_node", memory.frames_per_node);
         if !memory.distances.is_empty() {
             let rows: Vec<String> = memory.distances.iter().map(|row| format!("    {row:?},\n")).collect();

@@ -3,7 +3,7 @@
 //! [`here`] is what the name `host` stands for. It measures nothing itself: `domicile probe` does, and keeps its
 //! figures until the machine boots again.
 
-use super::processor::{self, Processor, Sets};
+use super::processor::{self, Faults, Processor, Sets};
 use super::{Effort, Measured, Point};
 use machine::{Cache, Core, HostReport, Kind, Machine, MachineError, Note, Prefetch, Stride, Trust, host};
 
@@ -211,6 +211,8 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     take_prefetcher(report, processor);
     let machine = &mut report.machine;
     machine.clock_mhz = processor.pace.clock_mhz.round();
+    machine.memory.fault_ns = tenths(processor.faults.fault_ns).clamp(0.0, 1e6);
+    machine.memory.clear_ns = tenths(processor.faults.clear_ns).clamp(0.0, 1e6);
     machine.memory.bandwidth_gbps = tenths(processor.stream.all_cpus_gbps / f64::from(machine.memory.nodes));
     // Where two cpus share no cache, a line that one of them wrote takes this long to the other.
     let apart = processor.transfers.iter().find(|transfer| transfer.shares.is_none());
@@ -280,6 +282,15 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
             tenths(processor.pace.misprediction_ns)
         );
         note_measured(report, "core.misprediction_ns", text);
+    }
+    if processor.faults.fault_ns > 0.0 {
+        let Faults { fault_ns, clear_ns } = processor.faults;
+        let text = format!(
+            "{} ns for the first touch of a page, {} more for each further 4 KiB of a huge one",
+            tenths(fault_ns),
+            tenths(clear_ns)
+        );
+        note_measured(report, "memory.fault_ns", text);
     }
     if let Some(window) = processor.window {
         let text = format!("{window} instructions under way while a load waits for memory");

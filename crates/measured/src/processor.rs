@@ -1,12 +1,13 @@
 //! How a cpu overlaps: how many lines it has on their way at once and how many instructions under way, how fast it walks through memory
-//! in order, how many instructions it carries out in a clock, how fast lines come to one set of the first cache, and how long
-//! a line takes from one cpu to another.
+//! in order, how many instructions it carries out in a clock, how fast lines come to one set of the first cache, how long
+//! a line takes from one cpu to another, and what a page fault takes.
 //!
 //! These figures are what a model of a processor needs beyond capacities and latencies. They take
 //! seconds, so only `domicile probe` measures them; whoever describes this machine takes what is
 //! [kept](kept).
 
 mod chains;
+mod faults;
 mod pace;
 mod sets;
 mod stream;
@@ -22,6 +23,7 @@ use machine::HostReport;
 use chains::Room;
 
 pub use chains::Chains;
+pub use faults::Faults;
 pub use pace::Pace;
 pub use sets::Sets;
 pub use stream::Stream;
@@ -36,6 +38,8 @@ pub struct Processor {
     /// Turns of a set of the first cache.
     #[serde(default)]
     pub sets: Sets,
+    #[serde(default)]
+    pub faults: Faults,
     /// Nanoseconds of a load from memory while 1, 2 ... 32 chains of loads are followed at once.
     pub chains: Vec<Chains>,
     pub stream: Stream,
@@ -84,6 +88,7 @@ pub fn measure(host: &HostReport, effort: Effort) -> Processor {
     Processor {
         pace: pace::pace(effort),
         sets: sets::sets(host, effort),
+        faults: faults::faults(host, effort),
         chains: chains::chains(&room, effort),
         window: window::window(&room, effort),
         stream: stream::stream(host.machine.cpus, effort),
@@ -116,6 +121,7 @@ mod tests {
         let processor = Processor {
             pace: Pace::default(),
             sets: Sets::default(),
+            faults: Faults::default(),
             chains: vec![chains(1, 100.0), chains(4, 26.0), chains(8, 20.0), chains(16, 25.0)],
             window: None,
             stream: Stream::default(),

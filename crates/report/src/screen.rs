@@ -220,6 +220,7 @@ pub fn time(outcome: &Outcome, width: usize) -> String {
         ("TLB", time.tlb_stall),
         ("prefetches", time.prefetch_stall),
         ("policy", time.policy_overhead),
+        ("page faults", time.page_faults),
     ];
     let parts = parts.into_iter().map(|(name, ns)| (name, ns as f64 / worked));
     let mut parts: Vec<(&str, f64)> = parts.filter(|(_, part)| *part >= SEEN).collect();

@@ -65,7 +65,7 @@ pub use live_homes::{
     LiveHomes, ReplicationMode, SourceNotUsed,
 };
 pub use number::{bytes, change, count, nanoseconds, percent, time};
-pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, Time, Tlb, Work};
+pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, PageFaults, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};
 pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};

@@ -111,6 +111,9 @@ pub struct Memory {
     /// Frames in use, averaged over the time of the run; absent where that was not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages_average: Option<f64>,
+    /// Absent where they take no time on the machine, and in traces with windows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_faults: Option<PageFaults>,
     pub migrations: u64,
     pub recolorings: u64,
     pub replications: u64,
@@ -126,6 +129,17 @@ impl Outcome {
             settings => format!("{} ({})", self.policy, settings.join(", ")),
         }
     }
+}
+
+/// Touches of pages that were not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PageFaults {
+    /// Of pages that were never touched before.
+    pub first: u64,
+    /// Of pages that were touched, and unmapped since.
+    pub again: u64,
 }
 
 /// Pages for which the policy asked for a color or node, and those that got it.
@@ -154,6 +168,9 @@ pub struct Time {
     pub tlb_stall: u64,
     #[serde(deserialize_with = "ns")]
     pub policy_overhead: u64,
+    /// What the system takes to put pages there that are touched and are not.
+    #[serde(deserialize_with = "ns", skip_serializing_if = "is_none")]
+    pub page_faults: u64,
     /// For room among the prefetches that are under way.
     #[serde(deserialize_with = "ns")]
     pub prefetch_stall: u64,
@@ -173,6 +190,10 @@ pub struct Time {
     /// `cache_stall`, `local_stall` and `remote_stall` once more, by why; absent in old results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_by_class: Option<StallByClass>,
+}
+
+fn is_none(ns: &u64) -> bool {
+    *ns == 0
 }
 
 impl Time {
@@ -195,6 +216,7 @@ impl Time {
             remote_stall: self.remote_stall + other.remote_stall,
             tlb_stall: self.tlb_stall + other.tlb_stall,
             policy_overhead: self.policy_overhead + other.policy_overhead,
+            page_faults: self.page_faults + other.page_faults,
             prefetch_stall: self.prefetch_stall + other.prefetch_stall,
             imbalance: self.imbalance + other.imbalance,
             sequential: self.sequential + other.sequential,

@@ -12,8 +12,8 @@ pub struct Verified {
     pub predicted: VerifiedTime,
     /// The medians of the rounds, on the clock.
     pub measured: VerifiedTime,
-    /// The same without the time that the kernel worked for the programs (page faults, input and output), which is not simulated:
-    /// what the prediction is held against. Of programs with several threads, whose kernel's time passes side by side, the clock's.
+    /// The same without the time that the kernel worked for the programs (page faults, input and output), of which the simulation knows
+    /// little: what the prediction, without its page faults, is held against. Of programs with several threads, whose kernel's time passes side by side, the clock's.
     pub in_program: VerifiedTime,
     /// The part of the time in the program that the change saves in a round lies so, in the middle: with 95% confidence, and of fewer than six
     /// rounds, which know less, the smallest and the largest.

@@ -164,6 +164,8 @@ fn machine(cpus: u32) -> Machine {
             dirty_remote_ns: 160.0,
             bandwidth_gbps: 0.0,
             upgrade_ns: 0.0,
+            fault_ns: 0.0,
+            clear_ns: 0.0,
             frames_per_node: 0,
             distances: Vec::new(),
             tiers: Vec::new(),

@@ -161,6 +161,7 @@ impl Back {
             homes: &self.homes,
             memory: &self.memory,
             software_prefetch: &[],
+            faults: false,
             pages: self.frames.len(),
             classes: config.classes,
             knows_instructions: front.knows_instructions(),

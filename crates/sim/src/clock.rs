@@ -27,6 +27,8 @@ pub struct Spent {
     pub remote: Units,
     pub tlb: Units,
     pub policy: Units,
+    /// For pages that were not there.
+    pub faults: Units,
     /// For room among the prefetches that are under way.
     pub prefetch: Units,
     pub imbalance: Units,
@@ -40,7 +42,7 @@ pub struct Spent {
 impl Spent {
     pub fn total(&self) -> Units {
         let waits = self.imbalance + self.sequential + self.synchronization;
-        self.busy + self.stall() + self.tlb + self.policy + self.prefetch + waits
+        self.busy + self.stall() + self.tlb + self.policy + self.faults + self.prefetch + waits
     }
 
     pub fn add(&mut self, other: &Spent) {
@@ -50,6 +52,7 @@ impl Spent {
         self.remote += other.remote;
         self.tlb += other.tlb;
         self.policy += other.policy;
+        self.faults += other.faults;
         self.prefetch += other.prefetch;
         self.imbalance += other.imbalance;
         self.sequential += other.sequential;

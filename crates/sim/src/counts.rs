@@ -63,6 +63,9 @@ pub struct CpuCounts {
     pub remote: u64,
     /// Of `remote`: what another cpu's cache supplied.
     pub dirty_remote: u64,
+    /// Page faults: of pages never touched before, and of those that were unmapped since.
+    pub faults_first: u64,
+    pub faults_again: u64,
 }
 
 impl CpuCounts {
@@ -74,6 +77,8 @@ impl CpuCounts {
         self.local += other.local;
         self.remote += other.remote;
         self.dirty_remote += other.dirty_remote;
+        self.faults_first += other.faults_first;
+        self.faults_again += other.faults_again;
     }
 }
 

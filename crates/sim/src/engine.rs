@@ -18,6 +18,7 @@ use crate::detail::Detail;
 use crate::directory::Directory;
 use crate::dynamic::Dynamic;
 use crate::error::SimError;
+use crate::faults::Faults;
 use crate::homes::{Homes, touch};
 use crate::layout::Layout;
 use crate::lookup::{self, SetLine};
@@ -125,6 +126,8 @@ pub struct Engine {
     /// Instance that serves a cpu, by cpu and kind.
     instances: Vec<u32>,
     pub dynamic: Option<Box<Dynamic>>,
+    /// Where pages that are not there take time.
+    pub faults: Option<Box<Faults>>,
     pub costs: Costs,
     /// Where the policy wants to know of cache slots, and a plan speaks of them.
     pub plan: Option<Box<Planned>>,
@@ -205,6 +208,7 @@ impl Engine {
             instances,
             homes,
             dynamic,
+            faults: Faults::new(machine),
             costs: config.costs,
             plan: None,
             detail: None,
@@ -253,7 +257,10 @@ impl Engine {
 
     #[cold]
     #[inline(never)]
-    pub fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
+    pub fn first_touch(&mut self, who: Who, page: u32, address: u64, write: bool) -> Result<(), SimError> {
+        if !self.fault(who, page, address) {
+            return Ok(());
+        }
         if self.dynamic.is_some() {
             self.homes.world.now_ns = whole_ns(self.cpus[who.cpu as usize].clock);
         }
@@ -299,6 +306,7 @@ impl Engine {
                 .as_ref()
                 .map_or(&[], |software_prefetch| &software_prefetch.counts),
             pages: self.table.len(),
+            faults: self.faults.is_some(),
             classes: self.classes,
             knows_instructions: self.traits.knows_instructions(),
         }

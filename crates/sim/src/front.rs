@@ -85,6 +85,8 @@ pub fn can_split(machine: &Machine, order: Order, threads: usize, traits: Traits
         && machine.prefetch.is_none()
         // What a piece is waited for depends on those before it, wherever they were found.
         && machine.core.is_none()
+        // A page that is not there takes time.
+        && machine.memory.fault_ns == 0.0
         && (threads <= 1 || order == Order::Recorded)
         && fixed(data)
         && (!traits.has_fetches || apart && fetch.is_none_or(fixed))

@@ -24,6 +24,7 @@ mod domains;
 mod dynamic;
 mod engine;
 mod error;
+mod faults;
 mod filter;
 mod frames;
 mod front;

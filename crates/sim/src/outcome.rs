@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use policy::Page;
 use results::{
-    Cache, Cpu as CpuOutcome, CpuMemory, HintCounts, Outcome, Prefetches, RemoteStructure, Stall, Time, Tlb,
+    Cache, Cpu as CpuOutcome, CpuMemory, HintCounts, Outcome, PageFaults, Prefetches, RemoteStructure, Stall, Time, Tlb,
 };
 
 use crate::causes::Evidence;
@@ -54,6 +54,8 @@ pub struct Tally<'a> {
     pub software_prefetch: &'a [Prefetches],
     /// Pages touched.
     pub pages: usize,
+    /// Whether page faults take time.
+    pub faults: bool,
     pub classes: bool,
     pub knows_instructions: bool,
 }
@@ -93,6 +95,10 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
             pages: tally.pages as u64,
             pages_max: tally.homes.frames.used_max(),
             pages_average: None,
+            page_faults: tally.faults.then_some(PageFaults {
+                first: counts.faults_first,
+                again: counts.faults_again,
+            }),
             migrations: tally.homes.counts.migrations,
             recolorings: tally.homes.counts.recolorings,
             replications: tally.homes.counts.replications,
@@ -217,6 +223,7 @@ fn of_time(cpu: &Cpu, counts: &[CacheCounts], classes: bool) -> Time {
         remote_stall: whole_ns(spent.remote),
         tlb_stall: whole_ns(spent.tlb),
         policy_overhead: whole_ns(spent.policy),
+        page_faults: whole_ns(spent.faults),
         prefetch_stall: whole_ns(spent.prefetch),
         imbalance: whole_ns(spent.imbalance),
         sequential: whole_ns(spent.sequential),
@@ -231,6 +238,7 @@ fn of_time(cpu: &Cpu, counts: &[CacheCounts], classes: bool) -> Time {
         + stall
         + time.tlb_stall
         + time.policy_overhead
+        + time.page_faults
         + time.prefetch_stall
         + time.imbalance
         + time.sequential

@@ -6,6 +6,7 @@
 //! is copy `p`.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use policy::Page;
 use sys::arrays::Array;
@@ -13,6 +14,8 @@ use sys::arrays::Array;
 const LEAF_BITS: u32 = 9;
 const LEAF: usize = 1 << LEAF_BITS;
 const RECENT_BITS: u32 = 10;
+/// Marks the entry of a page that is unmapped. There are fewer pages ([`crate::cache::LINES_MAX`]).
+const UNMAPPED: u32 = 1 << 31;
 
 /// The numbering of the touched pages of all address spaces.
 pub struct PageTable {
@@ -46,7 +49,7 @@ impl PageTable {
         }
     }
 
-    /// The page's number, and whether this is its first touch.
+    /// The page's number, and whether this is its first touch, or the first since it was unmapped.
     #[inline(always)]
     pub fn touch(&mut self, space: u32, number: u64) -> (u32, bool) {
         let chunk = number >> LEAF_BITS;
@@ -58,8 +61,8 @@ impl PageTable {
         };
         let at = leaf as usize * LEAF + (number as usize % LEAF);
         match self.entries[at] {
-            0 => (self.number(at, Page { space, number }), true),
-            entry => (entry - 1, false),
+            entry @ 1..UNMAPPED => (entry - 1, false),
+            _ => (self.number(at, Page { space, number }), true),
         }
     }
 
@@ -71,7 +74,7 @@ impl PageTable {
         if recent.chunk != chunk || recent.space != space {
             return None;
         }
-        self.entries[recent.leaf as usize * LEAF + (number as usize % LEAF)].checked_sub(1)
+        (self.entries[recent.leaf as usize * LEAF + (number as usize % LEAF)] & !UNMAPPED).checked_sub(1)
     }
 
     #[cold]
@@ -89,6 +92,10 @@ impl PageTable {
     #[cold]
     #[inline(never)]
     fn number(&mut self, at: usize, page: Page) -> u32 {
+        if self.entries[at] > 0 {
+            self.entries[at] &= !UNMAPPED;
+            return self.entries[at] - 1;
+        }
         self.pages.push(page);
         self.entries[at] = self.pages.len() as u32;
         self.pages.len() as u32 - 1
@@ -98,7 +105,40 @@ impl PageTable {
     pub fn find(&mut self, page: Page) -> Option<u32> {
         let leaf = *self.leaves.get(&(page.space, page.number >> LEAF_BITS))?;
         let entry = self.entries[leaf as usize * LEAF + page.number as usize % LEAF];
-        entry.checked_sub(1)
+        (entry & !UNMAPPED).checked_sub(1)
+    }
+
+    /// Unmaps pages of an address space: the next touch of each is the first again. Returns those that had been touched.
+    pub fn unmap(&mut self, space: u32, numbers: Range<u64>) -> Vec<u32> {
+        let chunks = (numbers.start >> LEAF_BITS)..=(numbers.end.saturating_sub(1) >> LEAF_BITS);
+        // The fewer of the two are gone through.
+        let mut leaves: Vec<(u64, u32)> = match numbers.end.saturating_sub(numbers.start) >> LEAF_BITS {
+            few if few < self.leaves.len() as u64 => chunks
+                .filter_map(|chunk| Some((chunk, *self.leaves.get(&(space, chunk))?)))
+                .collect(),
+            _ => (self.leaves.iter())
+                .filter(|((of, chunk), _)| *of == space && chunks.contains(chunk))
+                .map(|((_, chunk), leaf)| (*chunk, *leaf))
+                .collect(),
+        };
+        leaves.sort_unstable();
+        let mut unmapped = Vec::new();
+        for (chunk, leaf) in leaves {
+            for place in 0..LEAF {
+                let entry = &mut self.entries[leaf as usize * LEAF + place];
+                if numbers.contains(&(chunk << LEAF_BITS | place as u64)) && (1..UNMAPPED).contains(entry) {
+                    unmapped.push(*entry - 1);
+                    *entry |= UNMAPPED;
+                }
+            }
+        }
+        unmapped
+    }
+
+    /// A page was not unmapped after all.
+    pub fn is_touched(&mut self, page: u32) {
+        let Page { space, number } = self.page(page);
+        self.touch(space, number);
     }
 
     pub fn page(&self, page: u32) -> Page {

@@ -189,7 +189,7 @@ impl Engine {
         self.detail_touched(who, page, from, r.op);
         let write = matches!(r.op, Op::Write | Op::Modify);
         if first {
-            self.first_touch(who, page, write)?;
+            self.first_touch(who, page, from, write)?;
         }
         let copy = match self.dynamic.is_some() {
             true => self.before(who, page, r.op)?,

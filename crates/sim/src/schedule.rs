@@ -409,6 +409,7 @@ impl<'a> Schedule<'a> {
             changes.apply(space, number, event);
         }
         self.engine.structures(space, number, event);
+        self.engine.mappings(cpu as u32, space, number, event);
         self.engine.slots(cpu as u32, space, event)
     }
 
@@ -502,6 +503,7 @@ impl<'a> Schedule<'a> {
 
     /// A thread comes to a window of the trace, or to where it is counted from: whether all have come there.
     fn comes(&mut self, cpu: usize, number: u32, event: &Event) -> Readiness {
+        self.engine.faults = None;
         let Some(place) = Place::of(event).filter(|_| self.engine.aside.is_some()) else {
             return Readiness::Ready;
         };

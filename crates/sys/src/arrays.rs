@@ -5,6 +5,7 @@
 //! the host's TLB for nearly each access, in a virtual machine two walks of page tables.
 
 use std::alloc::{Layout, handle_alloc_error};
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -15,6 +16,8 @@ use crate::memory::map_unlocked;
 /// A huge page of most systems; where it is another size, the arrays are only aligned to this.
 const HUGE: usize = 2 << 20;
 const PAGE: usize = 4096;
+/// Bytes of the largest array: twice as many, and a huge page, are still a size.
+const MOST: usize = isize::MAX as usize / 4;
 
 mod sealed {
     pub trait Number: Copy {}
@@ -39,15 +42,32 @@ unsafe impl<T: sealed::Number> Send for Array<T> {}
 unsafe impl<T: sealed::Number> Sync for Array<T> {}
 
 impl<T: sealed::Number> Array<T> {
+    const EMPTY: Self = Array {
+        at: NonNull::dangling(),
+        len: 0,
+        bytes: 0,
+    };
+
     /// An array of `len` zeroes. Running out of memory ends the process, as it does with a `Vec`.
     pub fn new(len: usize) -> Self {
-        let mut array = Array {
-            at: NonNull::dangling(),
-            len: 0,
-            bytes: 0,
-        };
+        let mut array = Self::EMPTY;
         array.grow(len);
         array
+    }
+
+    /// An array of `len` zeroes, for those who can go on without it.
+    ///
+    /// # Errors
+    /// The system has no memory, or no addresses, for it.
+    pub fn try_new(len: usize) -> io::Result<Self> {
+        let mut array = Self::EMPTY;
+        if len > 0 {
+            let needed = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= MOST);
+            let needed = needed.ok_or(io::ErrorKind::OutOfMemory)?;
+            array.replace(needed.next_multiple_of(PAGE))?;
+        }
+        array.len = len;
+        Ok(array)
     }
 
     /// Makes it `len` long, if it is shorter.
@@ -64,20 +84,25 @@ impl<T: sealed::Number> Array<T> {
 
     #[cold]
     fn make_room(&mut self, len: usize) {
-        let Some(needed) = len
-            .checked_mul(size_of::<T>())
-            .filter(|&bytes| bytes <= isize::MAX as usize / 4)
-        else {
+        let Some(needed) = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= MOST) else {
             handle_alloc_error(Layout::new::<T>());
         };
         let bytes = needed.max(2 * self.bytes).max(PAGE).next_multiple_of(PAGE);
-        let (at, bytes) = map(bytes);
+        if self.replace(bytes).is_err() {
+            handle_alloc_error(Layout::from_size_align(bytes, PAGE).unwrap_or(Layout::new::<u64>()))
+        }
+    }
+
+    /// Moves the elements to a new mapping of at least `bytes`, whole pages that they fit in.
+    fn replace(&mut self, bytes: usize) -> io::Result<()> {
+        let (at, bytes) = map(bytes)?;
         let at = at.cast::<T>();
         // SAFETY: both are mapped, the new memory is at least as large as the `len` elements of
         // the old, aligned to a page, and overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(self.at.as_ptr(), at.as_ptr(), self.len) };
         self.unmap();
         (self.at, self.bytes) = (at, bytes);
+        Ok(())
     }
 
     fn unmap(&mut self) {
@@ -89,17 +114,13 @@ impl<T: sealed::Number> Array<T> {
 }
 
 /// Fresh zeroes; returns how many bytes there are, at least as many as asked for.
-fn map(bytes: usize) -> (NonNull<u8>, usize) {
+fn map(bytes: usize) -> io::Result<(NonNull<u8>, usize)> {
     let huge = bytes >= HUGE;
     let bytes = if huge { bytes.next_multiple_of(HUGE) } else { bytes };
     let spare = if huge { HUGE } else { 0 };
-    let failed = || handle_alloc_error(Layout::from_size_align(bytes, PAGE).unwrap_or(Layout::new::<u64>()));
-    let mapped = map_unlocked(bytes + spare);
-    let Some(start) = mapped.ok().and_then(|start| NonNull::new(start.cast::<u8>())) else {
-        failed()
-    };
+    let start = NonNull::new(map_unlocked(bytes + spare)?.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
     if !huge {
-        return (start, bytes);
+        return Ok((start, bytes));
     }
     let before = start.as_ptr().align_offset(HUGE).min(spare);
     // SAFETY: `before` bytes at the start and `spare - before` at the end lie within the mapping
@@ -114,7 +135,7 @@ fn map(bytes: usize) -> (NonNull<u8>, usize) {
         }
         // Without huge pages it goes on with small ones.
         let _ = rustix::mm::madvise(at.as_ptr().cast(), bytes, Advice::LinuxHugepage);
-        (at, bytes)
+        Ok((at, bytes))
     }
 }
 
@@ -180,6 +201,17 @@ mod tests {
         array.grow(5);
         assert_eq!(array.len(), len);
         assert_eq!(array[2], 7);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no bound of addresses")]
+    fn those_for_which_there_are_no_addresses_are_errors() {
+        assert!(Array::<u64>::try_new(0).unwrap().is_empty());
+        assert!(Array::<u64>::try_new(3).unwrap().iter().eq(&[0; 3]));
+        for len in [1 << 50, usize::MAX / 8, usize::MAX] {
+            let refused = Array::<u64>::try_new(len).err().unwrap();
+            assert_eq!(refused.kind(), io::ErrorKind::OutOfMemory, "{len}");
+        }
     }
 
     #[test]

@@ -41,12 +41,10 @@ impl Engine {
         }
         let before = (piece.start - range.start) / PAGE_BYTES;
         let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
-        let map = |pages: usize| {
-            let area = Area::map(pages * PAGE_BYTES, Size::Small);
-            area.map_err(Error::system("mapping memory to exchange pages"))
-        };
+        let refusal = || Error::system("mapping memory to exchange pages");
+        let map = |pages: usize| Area::map(pages * PAGE_BYTES, Size::Small).map_err(refusal());
         let (old, fresh, void) = (map(targets.len())?, map(targets.len())?, Void::map(VOID));
-        let void = void.map_err(Error::system("mapping memory to exchange pages"))?;
+        let void = void.map_err(refusal())?;
         let new = Pages {
             start: fresh.start(),
             count: targets.len(),
@@ -58,7 +56,8 @@ impl Engine {
             .zip(&furnished.right)
             .map(|(target, &right)| (target.page - before, right));
         // SAFETY: the caller's promise; the piece is registered before each pass.
-        let mut exchange = unsafe { Exchange::new(piece.span(), pages, old, fresh, void) };
+        let exchange = unsafe { Exchange::new(piece.span(), pages, old, fresh, void) };
+        let mut exchange = exchange.map_err(refusal())?;
         let batch = match others {
             Others::Absent => QUIET_BATCH,
             Others::Running => self.config.batch,

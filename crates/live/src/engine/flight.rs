@@ -81,21 +81,24 @@ impl Exchange {
     /// The range is the memory of somebody who agreed, private and anonymous, and stays so as far as the
     /// events that are heard do not say otherwise. As long as pages are in flight ([`pass`](Exchange::pass)) it is registered
     /// with a userfaultfd, or nobody else touches it.
+    ///
+    /// # Errors
+    /// There is no memory, or no addresses, for what is remembered of each page.
     pub unsafe fn new(
         range: Span,
         pages: impl ExactSizeIterator<Item = (usize, bool)>,
         old: Area,
         fresh: Area,
         void: Void,
-    ) -> Exchange {
+    ) -> io::Result<Exchange> {
         let count = pages.len();
-        let (mut home, mut state) = (Array::new(count), Array::new(count));
+        let (mut home, mut state) = (Array::try_new(count)?, Array::try_new(count)?);
         for (at, (page, served)) in pages.enumerate() {
             home[at] = (range.start + page * PAGE) as u64;
             let first = if served { State::Todo } else { State::Unserved };
             state[at] = first.number();
         }
-        Exchange {
+        Ok(Exchange {
             faults: None,
             old,
             fresh,
@@ -106,11 +109,11 @@ impl Exchange {
             emptied: [None; MOVES],
             range,
             home,
-            target: Array::new(count),
+            target: Array::try_new(count)?,
             state,
-            owed: Owed::new(),
+            owed: Owed::new()?,
             longest: Duration::ZERO,
-        }
+        })
     }
 
     /// The longest that pages were in flight: no touch of them waited longer.

@@ -14,6 +14,7 @@
 //! `owed/model.rs` searches all orders of the steps of an engine, two threads that use one stack one after the other, and the thread
 //! that joins them. The rules of `flight` hold here too but for [`Owed::settle`]: no heap, no static variable.
 
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -69,15 +70,15 @@ pub(super) fn due(life: Life, names: impl Fn() -> bool) -> Due {
 }
 
 impl Owed {
-    pub fn new() -> Owed {
-        Owed {
+    pub fn new() -> io::Result<Owed> {
+        Ok(Owed {
             layout: Layout::of_this_library(),
-            words: Array::new(WORDS),
+            words: Array::try_new(WORDS)?,
             count: 0,
-            threads: Array::new(THREADS),
+            threads: Array::try_new(THREADS)?,
             known: 0,
             since: None,
-        }
+        })
     }
 
     /// What is touched here while pages are registered.
@@ -271,7 +272,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(50));
         let pages = (0..PAGES).map(|page| (page, true));
         // SAFETY: the place is the test's own, and the thread touches nothing of it.
-        let mut exchange = unsafe { Exchange::new(place.span(), pages, old, fresh, Void::map(64).unwrap()) };
+        let mut exchange = unsafe { Exchange::new(place.span(), pages, old, fresh, Void::map(64).unwrap()) }.unwrap();
         exchange.register(faults).unwrap();
         exchange.owed.look();
         assert_eq!(exchange.take(0, PAGES), PAGES);

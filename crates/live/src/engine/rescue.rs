@@ -124,7 +124,7 @@ mod tests {
         memory::populate(fresh.span()).unwrap();
         let pages = (0..PAGES).map(|page| (page, true));
         // SAFETY: the place is the test's own, and nobody touches it but as the test says.
-        let mut exchange = unsafe { Exchange::new(place.span(), pages, old, fresh, Void::map(64).unwrap()) };
+        let mut exchange = unsafe { Exchange::new(place.span(), pages, old, fresh, Void::map(64).unwrap()) }.unwrap();
         exchange.register(faults).unwrap();
         assert_eq!(exchange.take(0, PAGES), PAGES);
         exchange.copy(0, PAGES);

@@ -139,6 +139,8 @@ pub(super) fn memory(
         dirty_remote_ns: remote_ns,
         bandwidth_gbps: bandwidth(&used, notes),
         upgrade_ns: 0.0,
+        fault_ns: 0.0,
+        clear_ns: 0.0,
         frames_per_node,
         distances: rows,
         tiers: match used.is_empty() {

@@ -1,6 +1,6 @@
 //! A captured machine, with invented measurements of it.
 
-use super::super::processor::{Chains, Pace, Sets, Stream, Transfer};
+use super::super::processor::{Chains, Faults, Pace, Sets, Stream, Transfer};
 use super::*;
 
 const K: u64 = 1 << 10;
@@ -59,6 +59,10 @@ fn processor() -> Processor {
         sets: Sets {
             refill_ns: 1.719,
             rewrite_ns: 9.25,
+        },
+        faults: Faults {
+            fault_ns: 612.34,
+            clear_ns: 88.06,
         },
         chains: [(1, 80.0), (16, 10.0)]
             .map(|(chains, ns)| Chains { chains, ns })

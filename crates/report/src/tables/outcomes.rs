@@ -31,7 +31,7 @@ pub fn times(outcomes: &[Outcome]) -> Table {
     // How long threads wait for each other only a whole simulation knows.
     let replayed = outcomes.iter().any(|outcome| outcome.replayed_misses.is_some());
     let whole = |name: &str| ["wall", "cpu total", "imbalance", "sequential", "synchronization"].contains(&name);
-    let parts: [(&str, Of); 13] = [
+    let parts: [(&str, Of); 14] = [
         ("wall", |outcome| outcome.time_ns.wall),
         ("cpu total", |outcome| outcome.time_ns.total),
         ("cpus work", |outcome| outcome.time_ns.worked()),
@@ -41,6 +41,7 @@ pub fn times(outcomes: &[Outcome]) -> Table {
         ("remote", |outcome| outcome.time_ns.remote_stall),
         ("TLB", |outcome| outcome.time_ns.tlb_stall),
         ("policy", |outcome| outcome.time_ns.policy_overhead),
+        ("page faults", |outcome| outcome.time_ns.page_faults),
         ("prefetches", |outcome| outcome.time_ns.prefetch_stall),
         ("imbalance", |outcome| outcome.time_ns.imbalance),
         ("sequential", |outcome| outcome.time_ns.sequential),

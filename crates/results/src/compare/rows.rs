@@ -132,6 +132,7 @@ fn parts_of(outcome: &Outcome, classed: bool) -> Vec<(String, u64)> {
     parts.extend([
         ("TLB misses".to_string(), time.tlb_stall),
         ("work of the policy".to_string(), time.policy_overhead),
+        ("page faults".to_string(), time.page_faults),
         ("room for prefetches".to_string(), time.prefetch_stall),
         ("waiting for other threads".to_string(), time.imbalance),
         ("waiting while one thread works alone".to_string(), time.sequential),

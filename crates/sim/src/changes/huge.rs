@@ -25,11 +25,21 @@ impl HugePages {
         }
     }
 
+    /// Bytes of a huge page on a machine with such pages.
+    pub fn bytes(page_bytes: u64) -> u64 {
+        page_bytes.max(1 << HUGE_BITS)
+    }
+
+    /// The huge page that a page is a part of.
+    pub fn number(&self, number: u64) -> u64 {
+        number >> self.shift
+    }
+
     /// The entry for a page: by which the TLB knows it, and by which its set is chosen.
     pub fn entry(&mut self, space: u32, number: u64) -> (u32, u64) {
         match self.here {
             true => {
-                let number = number >> self.shift;
+                let number = self.number(number);
                 (self.entries.touch(space, number | TAG).0, number)
             }
             false => (self.entries.touch(space, number).0, number),

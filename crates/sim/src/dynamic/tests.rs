@@ -75,6 +75,8 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             dirty_remote_ns: 100.0,
             bandwidth_gbps: 0.0,
             upgrade_ns: 0.0,
+            fault_ns: 0.0,
+            clear_ns: 0.0,
             frames_per_node,
             distances: Vec::new(),
             tiers: Vec::new(),

@@ -108,6 +108,8 @@ fn memory() -> impl Strategy<Value = Memory> {
                     dirty_remote_ns,
                     bandwidth_gbps,
                     upgrade_ns: if bandwidth_gbps > 1.0 { 9.3 } else { 0.0 },
+                    fault_ns: 0.0,
+                    clear_ns: 0.0,
                     frames_per_node,
                     distances: match distances {
                         Some(_) => (0..nodes as usize).map(row).collect(),

@@ -11,6 +11,7 @@ mod detail;
 mod dynamic;
 mod engine;
 mod exactness;
+mod faults;
 mod hints;
 mod homes;
 mod kernel_balancing;

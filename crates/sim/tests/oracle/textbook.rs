@@ -25,6 +25,8 @@ pub fn machine(cpus: u32, lines: u64) -> Machine {
             dirty_remote_ns: 500.0,
             bandwidth_gbps: 0.0,
             upgrade_ns: 0.0,
+            fault_ns: 0.0,
+            clear_ns: 0.0,
             frames_per_node: 0,
             distances: Vec::new(),
             tiers: Vec::new(),

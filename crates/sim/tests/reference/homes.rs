@@ -235,8 +235,13 @@ impl Model<'_> {
         units(ns)
     }
 
-    fn untranslate(&mut self, page: Page) {
-        self.tlbs.iter_mut().for_each(|tlb| tlb.remove(page));
+    /// Its own translations are gone, and those of the huge page that it is a part of.
+    pub fn untranslate(&mut self, page: Page) {
+        let address = page.number * self.machine.page_bytes;
+        let entries = [true, false].map(|huge| self.translated(page.space, address, huge));
+        for tlb in &mut self.tlbs {
+            entries.into_iter().for_each(|entry| tlb.remove(entry));
+        }
     }
 
     /// What the move costs, if the page has a new frame.

@@ -7,6 +7,7 @@
 pub mod cdpc;
 pub mod changes;
 pub mod classes;
+pub mod faults;
 pub mod hierarchy;
 pub mod homes;
 pub mod instance;
@@ -35,6 +36,7 @@ use trace::{Event, Op};
 pub use program::{Item, Program};
 
 use changes::{Changes, Part};
+use faults::Faults;
 use hierarchy::{Beside, Hierarchy, Piece};
 use homes::{Moments, Seen};
 use instance::Counts;
@@ -96,6 +98,7 @@ pub struct Time {
     pub remote: u64,
     pub tlb: u64,
     pub policy: u64,
+    pub faults: u64,
     pub prefetch: u64,
     pub imbalance: u64,
     pub sequential: u64,
@@ -107,6 +110,8 @@ pub struct CpuResult {
     /// By position of the cache in `machine.caches`.
     pub caches: Vec<Counts>,
     pub tlb: (u64, u64),
+    /// Page faults, of pages never touched and of others.
+    pub faults: (u64, u64),
     pub local: u64,
     pub remote: u64,
     pub time: Time,
@@ -142,6 +147,8 @@ pub struct Outcome {
     pub windows: Option<Vec<(u64, u64, Vec<u64>)>>,
     /// How long memory was occupied by data, by what went there, by upgrades.
     pub occupied: [u64; 3],
+    /// Whether page faults take time.
+    pub faults: bool,
     /// Whether the program says how many instructions it executed.
     pub knows_instructions: bool,
     /// What is reported of hints, where the policy takes them.
@@ -154,6 +161,7 @@ pub struct Model<'a> {
     hierarchy: Hierarchy,
     pages: Pages,
     tlbs: Vec<Tlb>,
+    faults: Option<Faults>,
     changes: Changes,
     clocks_period: u64,
     cut: u64,
@@ -208,6 +216,7 @@ pub fn simulate(
         tlbs: (0..machine.cpus)
             .filter_map(|_| machine.tlb.as_ref().map(Tlb::new))
             .collect(),
+        faults: Faults::new(machine),
         changes: Changes::new(machine, &program.arrays, &choices.changes),
         clocks_period: match machine.core {
             None => units(1000.0 / machine.clock_mhz),
@@ -366,11 +375,18 @@ impl Model<'_> {
         }
     }
 
+    fn passes(&mut self, cpu: usize, instructions: u64) {
+        self.cpus[cpu].instructions += instructions;
+        if let Some(faults) = &mut self.faults {
+            faults.passed[cpu] += instructions;
+        }
+    }
+
     /// How long the item takes.
     fn carry_out(&mut self, cpu: usize, thread: u32, item: &Item, clock: u64) -> Result<u64, OutOfFrames> {
         match item {
             Item::Event(Event::Work { instructions }) => {
-                self.cpus[cpu].instructions += instructions;
+                self.passes(cpu, *instructions);
                 if let Some(overlap) = &mut self.hierarchy.overlap {
                     overlap.instructions(cpu, *instructions, clock);
                     overlap.no_reference(cpu, *instructions);
@@ -380,7 +396,16 @@ impl Model<'_> {
                 Ok(busy)
             }
             Item::Event(event) => {
-                self.changes.event(self.program.spaces[thread as usize], event);
+                let space = self.program.spaces[thread as usize];
+                self.changes.event(space, event);
+                if matches!(event, Event::Window { .. } | Event::Counted { .. }) {
+                    self.faults = None;
+                }
+                if let Some(faults) = &mut self.faults {
+                    for page in faults.event(cpu, space, thread, event) {
+                        self.untranslate(page);
+                    }
+                }
                 Ok(self.slots(cpu, thread, event, clock))
             }
             Item::Ref {
@@ -395,7 +420,7 @@ impl Model<'_> {
                     (false, true) => u64::from(*op == Op::Fetch),
                     (false, false) => 1,
                 };
-                self.cpus[cpu].instructions += instructions;
+                self.passes(cpu, instructions);
                 if let Some(overlap) = &mut self.hierarchy.overlap {
                     overlap.instructions(cpu, instructions, clock);
                     overlap.reference(thread, *site);
@@ -450,6 +475,20 @@ impl Model<'_> {
             tlb_missed = true;
             refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns));
         }
+        let faulted = self
+            .faults
+            .as_mut()
+            .and_then(|faults| faults.touch(space, address, part.huge));
+        let took_to_fault = faulted.as_ref().map_or(0, |touch| touch.takes);
+        if let Some(touch) = faulted {
+            let counts = &mut self.cpus[cpu].faults;
+            match touch.again {
+                true => counts.1 += 1,
+                false => counts.0 += 1,
+            }
+        }
+        self.cpus[cpu].time.faults += took_to_fault;
+        let clock = clock + took_to_fault;
         let writes = matches!(op, Op::Write | Op::Modify);
         let now = (clock + refill) >> 20;
         self.pages.translate(space, address, thread, cpu as u32, writes, now)?;
@@ -486,7 +525,8 @@ impl Model<'_> {
         time.remote += wait.remote;
         let took = refill + wait.sum();
         let node = self.pages.node_of(physical);
-        Ok(acted + took + self.after(seen, tlb_missed, reached, node, clock + took))
+        let after = self.after(seen, tlb_missed, reached, node, clock + took);
+        Ok(took_to_fault + acted + took + after)
     }
 
     /// What was counted since counting began; cpus have waited for the last.
@@ -554,6 +594,7 @@ impl Model<'_> {
             collapsed: self.collapsed,
             wall: all.ran.iter().copied().max().unwrap_or(0),
             occupied: all.occupied,
+            faults: self.faults.is_some(),
             knows_instructions: self.program.counts_instructions || self.program.has_fetches,
             hints: None,
         }

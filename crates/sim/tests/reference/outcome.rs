@@ -65,6 +65,11 @@ impl Outcome {
         for (name, count) in memory {
             all["memory"][name] = json!(count);
         }
+        if self.faults {
+            let sum = |of: fn(&CpuResult) -> u64| self.cpus.iter().map(of).sum::<u64>();
+            all["memory"]["page_faults"] =
+                json!({ "first": sum(|cpu| cpu.faults.0), "again": sum(|cpu| cpu.faults.1) });
+        }
         let total = |of: fn(&CpuResult) -> u64| self.cpus.iter().map(of).sum::<u64>();
         all["references"] = json!(total(|cpu| cpu.references));
         all["instructions"] = match self.knows_instructions {
@@ -97,6 +102,7 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
     let remote_stall = total(&|cpu| cpu.time.remote >> 20);
     let tlb_stall = total(&|cpu| cpu.time.tlb >> 20);
     let policy = total(&|cpu| cpu.time.policy >> 20);
+    let faults = total(&|cpu| cpu.time.faults >> 20);
     let imbalance = total(&|cpu| cpu.time.imbalance >> 20);
     let sequential = total(&|cpu| cpu.time.sequential >> 20);
     let synchronization = total(&|cpu| cpu.time.synchronization >> 20);
@@ -160,7 +166,7 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
             "busy": busy, "cache_stall": cache_stall, "local_stall": local_stall, "remote_stall": remote_stall,
             "tlb_stall": tlb_stall, "policy_overhead": policy, "imbalance": imbalance,
             "sequential": sequential, "synchronization": synchronization, "prefetch_stall": prefetch_stall,
-            "total": busy + cache_stall + local_stall + remote_stall + tlb_stall + policy
+            "total": busy + cache_stall + local_stall + remote_stall + tlb_stall + policy + faults
                 + imbalance + sequential + synchronization + prefetch_stall,
             "stall_by_class": {
                 "on_chip": part(0), "cold": class(1), "capacity": class(2), "conflict": class(3),
@@ -169,6 +175,9 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
             },
         },
     });
+    if faults > 0 {
+        all["time_ns"]["page_faults"] = json!(faults);
+    }
     if machine.prefetch.is_some() {
         let total = |of: fn(&Prefetches) -> u64| total(&|cpu| of(&cpu.prefetches));
         all["prefetch"] = json!({

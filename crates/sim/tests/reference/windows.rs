@@ -152,6 +152,7 @@ impl CpuResult {
             sum.add(counts);
         }
         self.tlb = (self.tlb.0 + other.tlb.0, self.tlb.1 + other.tlb.1);
+        self.faults = (self.faults.0 + other.faults.0, self.faults.1 + other.faults.1);
         self.local += other.local;
         self.remote += other.remote;
         self.references += other.references;
@@ -165,6 +166,7 @@ impl CpuResult {
         sum.remote += time.remote;
         sum.tlb += time.tlb;
         sum.policy += time.policy;
+        sum.faults += time.faults;
         sum.prefetch += time.prefetch;
         sum.imbalance += time.imbalance;
         sum.sequential += time.sequential;

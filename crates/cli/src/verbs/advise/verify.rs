@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use capture::Folder;
 use machine::Machine;
-use results::{Advice, Verified, VerifiedRound, VerifiedTime};
+use results::{Advice, Outcome, Verified, VerifiedRound, VerifiedTime};
 use sys::clock::children_time;
 
 use super::Advise;
@@ -85,9 +85,11 @@ impl Advise {
         let simulation = Simulation::under(&self.model, machine.clone(), &base.policy)?;
         let counted = simulation.of_trace(&folder.path().join(TRACE), false);
         let counted = counted.map_err(|failure| refused(&failure))?;
-        let predicted = VerifiedTime::new(base.time_ns.wall, counted.outcome.time_ns.wall);
+        let alone = advice.trace.threads == 1;
+        let [before, after] = [base, &counted.outcome].map(|outcome| in_program(outcome, alone));
+        let predicted = VerifiedTime::new(before, after);
         let rounds = rounds(&self.command, &command.words).map_err(|why| refused(&why))?;
-        let mut verified = Verified::new(command.text, predicted, rounds, advice.trace.threads == 1);
+        let mut verified = Verified::new(command.text, predicted, rounds, alone);
         if self.model.machine.as_deref().is_some_and(|name| name != HOST) {
             verified.notes.push(format!(
                 "the prediction is for {}, and this machine was measured",
@@ -101,6 +103,13 @@ impl Advise {
         }
         Ok(verified)
     }
+}
+
+/// Nanoseconds that a program takes by simulation. `alone`: it has one thread, so that the system's time is not in what the clock
+/// says of it.
+fn in_program(outcome: &Outcome, alone: bool) -> u64 {
+    let of_system = if alone { outcome.time_ns.page_faults } else { 0 };
+    outcome.time_ns.wall - of_system
 }
 
 /// Runs both in turn. Error: one of them did not end in good order, and how.

@@ -54,6 +54,13 @@ pub fn text(processor: &Processor, width: usize, details: bool) -> String {
             processor.pace.misprediction_ns
         );
     }
+    if processor.faults.fault_ns > 0.0 {
+        said += &format!(
+            " The first touch of a page costs {:.0} ns, that of a huge one {:.0} us.",
+            processor.faults.fault_ns,
+            (processor.faults.fault_ns + 511.0 * processor.faults.clear_ns) / 1e3
+        );
+    }
     text += &wrapped(&said, width);
     for transfer in &processor.transfers {
         text += &wrapped(&format!("  {}", between(transfer)), width);

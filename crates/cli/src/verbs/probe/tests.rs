@@ -1,6 +1,6 @@
 //! The probe's output.
 
-use ::measured::processor::{Chains, Pace, Sets, Stream, Transfer};
+use ::measured::processor::{Chains, Faults, Pace, Sets, Stream, Transfer};
 use ::measured::{Bits, Point, Step, Times};
 
 use super::*;
@@ -37,6 +37,10 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             sets: Sets {
                 refill_ns: 1.72,
                 rewrite_ns: 9.0,
+            },
+            faults: Faults {
+                fault_ns: 612.34,
+                clear_ns: 88.06,
             },
             chains: [(1, 100.0), (8, 12.5)]
                 .map(|(chains, ns)| Chains { chains, ns })
