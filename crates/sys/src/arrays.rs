@@ -209,8 +209,7 @@ mod tests {
         assert!(Array::<u64>::try_new(0).unwrap().is_empty());
         assert!(Array::<u64>::try_new(3).unwrap().iter().eq(&[0; 3]));
         for len in [1 << 50, usize::MAX / 8, usize::MAX] {
-            let refused = Array::<u64>::try_new(len).err().unwrap();
-            assert_eq!(refused.kind(), io::ErrorKind::OutOfMemory, "{len}");
+            assert!(Array::<u64>::try_new(len).is_err(), "{len}");
         }
     }
 
