@@ -213,7 +213,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     advice.native = native;
     advice.truth = settings.truth.filter(|_| machine.name == range::MEASURED);
     advice.verdict = verdict::verdict(&advice);
-    advice.todo = todo::todo(&advice);
+    advice.todo = todo::todo(&advice, machine.core.is_some() || machine.name == range::MEASURED);
     advice.otherwise = todo::otherwise(&advice, settings);
     advice.program.clone_from(&trace.header().program);
     advice.arguments.clone_from(&trace.header().arguments);

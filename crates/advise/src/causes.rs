@@ -11,6 +11,7 @@ mod pages;
 mod prefetch;
 mod reuse;
 mod sharing;
+mod varied;
 mod view;
 mod walk;
 
@@ -48,6 +49,7 @@ impl From<Finding> for Alternative {
             hint: found.hint,
             simulated: found.simulated,
             gain: None,
+            gain_varied: None,
         }
     }
 }
@@ -176,6 +178,7 @@ fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, alternative: Option
         hint: found.hint,
         simulated: found.simulated,
         gain: None,
+        gain_varied: None,
         alternatives: alternative.into_iter().map(Alternative::from).collect(),
     });
 }

@@ -1,7 +1,8 @@
 //! How far a predicted gain may be off: by pairs of programs that were measured.
 //!
 //! A ratio `p` of run times was measured as `p^k`. The smallest and the largest `k` are those that `domicile truth` found on this
-//! machine, else those of the book: `truth/range.json`, written by the command that writes its table.
+//! machine, else those of the book: `truth/range.json`, written by the command that writes its table. Other machines with a core are simulated
+//! by the same model, and have the same range; a machine without one compares placements only, and has none.
 
 use std::sync::LazyLock;
 
@@ -15,6 +16,12 @@ static EXPONENTS: LazyLock<[f64; 2]> = LazyLock::new(|| {
         .expect("a command wrote it, and a test reads it");
     ["least", "most"].map(|key| written[key].as_f64().expect("a command wrote it, and a test reads it"))
 });
+
+/// The same where the prediction itself lies between two gains.
+pub fn of_varied(gains: [f64; 2], advice: &Advice) -> [f64; 2] {
+    let [low, high] = gains.map(|gain| range(gain, advice));
+    [low[0].min(high[0]), low[1].max(high[1])]
+}
 
 /// The least and the most that a change saves of which `gain` is predicted, as parts of the run time. The advice has the clock beside
 /// the simulation. Where they are far apart, so is the gain: waiting that does not exist cannot be saved, and time of which

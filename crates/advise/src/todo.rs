@@ -17,8 +17,8 @@ const WORTH: f64 = 0.05;
 /// What is expected of it, as a part of what it could save at most.
 const EXPECTED: f64 = 0.5;
 
-/// All that is worth doing.
-pub fn todo(advice: &Advice) -> Vec<Todo> {
+/// All that is worth doing. `has_ranges`: the machine's times are held against clocks.
+pub fn todo(advice: &Advice, has_ranges: bool) -> Vec<Todo> {
     let Some(base) = advice.base().filter(|base| base.references > 0) else {
         return Vec::new();
     };
@@ -50,12 +50,13 @@ pub fn todo(advice: &Advice) -> Vec<Todo> {
     all.extend(faults::todo(advice, NOTHING));
     let rank = |todo: &Todo| todo.gain.unwrap_or(EXPECTED * todo.share);
     all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-    if advice.machine.name == range::MEASURED {
-        for todo in &mut all {
-            todo.range = todo.gain.map(|gain| range::range(gain, advice));
-            for other in &mut todo.instead {
-                other.range = Some(range::range(other.gain, advice));
-            }
+    for todo in &mut all {
+        let varied = todo.gain.map(|gain| todo.range.unwrap_or([gain; 2]));
+        todo.range = varied
+            .filter(|_| has_ranges)
+            .map(|gains| range::of_varied(gains, advice));
+        for other in todo.instead.iter_mut().filter(|_| has_ranges) {
+            other.range = Some(range::range(other.gain, advice));
         }
     }
     all
@@ -105,7 +106,8 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
         // A change may mend more than its cause: huge pages leave fewer conflicts, too.
         share: cause.share.max(gain.unwrap_or(0.0)),
         gain,
-        range: None,
+        // Of the simulation alone; that of its errors comes to it.
+        range: cause.gain_varied,
     })
 }
 

@@ -124,6 +124,10 @@ pub struct Cause {
     /// The part of the run time that the change saves, by simulation; absent where it was not simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
+    /// The least and the most that it saves with other frames, with half of the last cache and slower memory, and with faster memory, this
+    /// gain included; absent where that was not simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain_varied: Option<[f64; 2]>,
     /// What the same waiting can be put down to as well, with other changes that would end it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Alternative>,
@@ -145,6 +149,8 @@ pub struct Alternative {
     pub simulated: Vec<ProgramChange>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain_varied: Option<[f64; 2]>,
 }
 
 /// What was measured; absent is what does not matter for the cause, or is not known.

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 
 use rayon::prelude::*;
 use results::{Alternative, Cause, CauseKind, Outcome, ProgramChange};
-use sim::{Config, Detail, Evidence, Place, SimError};
+use sim::{Config, Detail, Evidence, Place, PolicySpec, SimError};
 use trace::Trace;
 
+use super::varied::varied;
 use crate::basis;
 use crate::settings::Settings;
 use crate::words::NOTHING;
@@ -46,12 +47,8 @@ pub fn gains(
     }
     let simulated = |changes: &[ProgramChange]| -> Result<Option<f64>, SimError> {
         let changed = Config {
-            policies: vec![policy.clone()],
-            detail: Detail::default(),
-            detail_for: None,
-            classes: false,
             changes: changes.to_vec(),
-            ..config.clone()
+            ..plain(config, policy)
         };
         match settings.simulate(trace, &changed) {
             // Loops are longer than windows of a run: that another order of a piece of one gains nothing says nothing.
@@ -92,6 +89,7 @@ pub fn gains(
         }
         prefer(cause);
     }
+    vary(trace, settings, config, policy, causes)?;
     of_colors(causes, colors);
     let rank = |cause: &Cause| cause.gain.filter(|gain| *gain >= NOTHING).unwrap_or(0.0);
     causes.sort_by(|a, b| {
@@ -100,6 +98,41 @@ pub fn gains(
             .then(Reverse(a.stall_ns).cmp(&Reverse(b.stall_ns)))
     });
     Ok(())
+}
+
+/// How much the gains hang on what is not known. Orders of the work, which take memory, are left out.
+fn vary(
+    trace: &Trace,
+    settings: &Settings,
+    config: &Config,
+    policy: &PolicySpec,
+    causes: &mut [Cause],
+) -> Result<(), SimError> {
+    let mut gains: Vec<(Vec<ProgramChange>, f64)> = Vec::new();
+    for cause in causes.iter().filter(|cause| !cause.simulated.iter().any(is_order)) {
+        let gain = cause
+            .gain
+            .filter(|gain| *gain >= NOTHING && !cause.simulated.is_empty());
+        let known = gains.iter().any(|(changes, _)| *changes == cause.simulated);
+        gains.extend(gain.filter(|_| !known).map(|gain| (cause.simulated.clone(), gain)));
+    }
+    for (changes, gain_varied) in varied(trace, settings, &plain(config, policy), &gains)? {
+        for cause in causes.iter_mut().filter(|cause| cause.simulated == changes) {
+            cause.gain_varied = Some(gain_varied);
+        }
+    }
+    Ok(())
+}
+
+/// A run that only tells how long it takes.
+fn plain(config: &Config, policy: &PolicySpec) -> Config {
+    Config {
+        policies: vec![policy.clone()],
+        detail: Detail::default(),
+        detail_for: None,
+        classes: false,
+        ..config.clone()
+    }
 }
 
 /// Whether a change is another order of the work.
@@ -149,6 +182,7 @@ fn prefer(cause: &mut Cause) {
         hint: std::mem::replace(&mut cause.hint, other.hint),
         simulated: std::mem::replace(&mut cause.simulated, other.simulated),
         gain: std::mem::replace(&mut cause.gain, other.gain),
+        gain_varied: None,
     };
     cause.alternatives.insert(0, was);
 }
