@@ -72,6 +72,7 @@ bench:
 	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
 
+truth: export DOMICILE_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 truth:
 	@setup/debian truth
 	@$(MAKE) --no-print-directory build

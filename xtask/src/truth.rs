@@ -53,6 +53,11 @@ pub fn write(root: &Path, file: &Path) -> Result<String, String> {
     Ok(format!("written: {PAGE}, {RANGE}"))
 }
 
+/// Of the program that predicted: it was built before it ran, and others may have committed since.
+fn commit(root: &Path) -> String {
+    std::env::var("DOMICILE_COMMIT").unwrap_or_else(|_| said_by(root, "git", &["rev-parse", "--short", "HEAD"]))
+}
+
 /// The first line of what a command prints.
 fn said_by(root: &Path, program: &str, arguments: &[&str]) -> String {
     let done = Command::new(program).args(arguments).current_dir(root).output();
@@ -73,7 +78,7 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         about.kernel,
         about.compiler,
         said_by(root, "valgrind", &["--version"]),
-        said_by(root, "git", &["rev-parse", "--short", "HEAD"]),
+        commit(root),
         about.machine,
         about.rounds,
         match about.load > 0.5 {
@@ -87,14 +92,21 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         text += &row(pair);
     }
     text += "\n";
-    for group in ["all", "build", "held", "ours", "library", "foreign"] {
-        let wanted = |pair: &&TruthPair| group == "all" || pair.half == group || pair.whose == group;
+    let mut kinds: Vec<&str> = truth.pairs.iter().map(|pair| pair.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let halves = ["all", "build", "held", "ours", "library", "foreign"];
+    for group in halves.into_iter().chain(kinds.iter().copied()) {
+        let wanted =
+            |pair: &&TruthPair| group == "all" || [&pair.half, &pair.whose, &pair.kind].contains(&&group.to_string());
         let some: Vec<TruthPair> = truth.pairs.iter().filter(wanted).cloned().collect();
-        if some.is_empty() {
+        // One pair says nothing of its kind.
+        if some.len() < 2 {
             continue;
         }
         let title = match group {
             "build" | "held" => format!("half {group}"),
+            kind if kinds.contains(&kind) => format!("change \"{kind}\""),
             _ => group.to_string(),
         };
         text += &format!("- {title}: {} pairs. {}\n", some.len(), sums(&some));

@@ -36,7 +36,7 @@ pub struct Todo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
     /// The least and the most that it saves, as parts of the run time, by how far predictions were off on pairs of programs that
-    /// were measured; absent where `gain` is, and on machines of which no such pairs were measured.
+    /// were measured; absent where `gain` is, and on machines without a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
 }
