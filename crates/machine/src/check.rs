@@ -385,6 +385,7 @@ fn tlb(tlb: &Tlb) -> Result<(), Fault> {
         ));
     }
     range("tlb.walkers", tlb.walkers, 0, 256)?;
+    latency("tlb.huge_refill_ns", tlb.huge_refill_ns.unwrap_or(0.0))?;
     latency("tlb.refill_ns", tlb.refill_ns)
 }
 

@@ -38,6 +38,7 @@
 //! | `tlb.ways` | `entries` | fully associative |
 //! | `tlb.wired` | 0 | entries that the kernel keeps |
 //! | `tlb.walkers` | 0 | page walks of a cpu at a time, up to 256, for machines with `[core]`; 0: any number |
+//! | `tlb.huge_refill_ns` | huge pages are translated whole | what a walk takes on huge pages that the host of a guest keeps in small ones |
 //! | `[memory]` | | `local_ns` |
 //! | `memory.nodes` | 1 | |
 //! | `memory.remote_ns` | `local_ns` | required where there are several nodes |
@@ -368,6 +369,7 @@ fn tlb(mut keys: Keys, lines: &mut Lines) -> Result<Tlb, Fault> {
         wired: keys.u32("wired", lines)?.unwrap_or(0),
         refill_ns: keys.required_number("refill_ns", lines)?,
         walkers: keys.u32("walkers", lines)?.unwrap_or(0),
+        huge_refill_ns: keys.number("huge_refill_ns", lines)?,
     };
     keys.finish(lines)?;
     Ok(tlb)

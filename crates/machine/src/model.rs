@@ -265,6 +265,10 @@ pub struct Tlb {
     /// Page walks that a cpu with a core carries out at a time; 0: any number.
     #[serde(skip_serializing_if = "is_any")]
     pub walkers: u32,
+    /// What a walk takes on a guest's huge pages whose host keeps them in small ones: the TLB has an entry for each small page there.
+    /// `None`: it has one for the huge page, and a walk takes `refill_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub huge_refill_ns: Option<f64>,
 }
 
 /// Where a machine does not say how long.

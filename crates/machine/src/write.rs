@@ -24,6 +24,9 @@ impl Machine {
             if tlb.walkers > 0 {
                 out.key("walkers", tlb.walkers);
             }
+            if let Some(huge_refill_ns) = tlb.huge_refill_ns {
+                out.key("huge_refill_ns", number(huge_refill_ns));
+            }
         }
         let memory = &self.memory;
         out.header("[memory]");

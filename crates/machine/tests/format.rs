@@ -452,6 +452,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 wired: sets * ways - 1,
                 refill_ns,
                 walkers: ways % 3,
+                huge_refill_ns: (ways % 2 == 1).then_some(12.5),
             }),
             memory: Memory {
                 nodes,

@@ -6,6 +6,7 @@
 
 use std::hint::black_box;
 
+use sys::arrays::Array;
 use sys::clock::thread_time;
 
 use super::{Effort, Point};
@@ -40,15 +41,32 @@ pub fn pages(page_bytes: u64, effort: Effort) -> Vec<Point> {
     let mut room = vec![0u32; (most / 4) as usize];
     let sizes: Vec<u64> = counts.iter().map(|count| count * page_bytes).collect();
     curve(&sizes, effort, |bytes| {
-        let count = bytes / page_bytes;
-        let dense = shuffled_pages(count * LINE, page_bytes, &mut random);
-        link(&mut room, &dense);
-        let close = time(&room, dense[0], count, LOADS_MIN);
-        let mut sparse: Vec<u32> = (0..count).map(|page| apart(page, page_bytes)).collect();
-        random.shuffle(&mut sparse);
-        link(&mut room, &sparse);
-        (time(&room, sparse[0], count, LOADS_MIN) - close).max(0.0)
+        beyond_close(&mut room, bytes / page_bytes, page_bytes, &mut random)
     })
+}
+
+/// The same of so many bytes in huge pages, where the system gives them: what its translation adds to a load of one line of each small
+/// page in them.
+pub fn huge_pages(page_bytes: u64, bytes: u64, effort: Effort) -> f64 {
+    let mut random = Random(0x8538_ecb5_bd45_6ea3);
+    // Large arrays are on huge pages where there are any.
+    let mut room = Array::<u32>::new((bytes / 4) as usize);
+    let count = bytes / page_bytes;
+    curve(&[bytes], effort, |_| {
+        beyond_close(&mut room, count, page_bytes, &mut random)
+    })[0]
+        .ns
+}
+
+/// What loads of one line a page take longer than those of as many lines side by side.
+fn beyond_close(room: &mut [u32], count: u64, page_bytes: u64, random: &mut Random) -> f64 {
+    let dense = shuffled_pages(count * LINE, page_bytes, random);
+    link(room, &dense);
+    let close = time(room, dense[0], count, LOADS_MIN);
+    let mut sparse: Vec<u32> = (0..count).map(|page| apart(page, page_bytes)).collect();
+    random.shuffle(&mut sparse);
+    link(room, &sparse);
+    (time(room, sparse[0], count, LOADS_MIN) - close).max(0.0)
 }
 
 /// Time a load of one line of each of so many pages, in random order, where no load waits for another: translations go on side by side, as

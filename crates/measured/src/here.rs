@@ -124,12 +124,17 @@ fn take_translation(report: &mut HostReport, measured: &Measured) {
     };
     tlb.refill_ns = tenths(refill);
     tlb.walkers = measured.walkers.unwrap_or(tlb.walkers);
+    tlb.huge_refill_ns = measured.huge_refill_ns.map(tenths);
     let at_once = match tlb.walkers {
         0 => String::new(),
         walkers => format!(", {walkers} of them at a time"),
     };
+    let huge = match tlb.huge_refill_ns {
+        None => String::new(),
+        Some(ns) => format!("; on huge pages, which the host keeps in small ones, {ns} ns"),
+    };
     let text = format!(
-        "reaches {} KiB of small pages; beyond, translation adds {} ns to a load of another page{at_once}",
+        "reaches {} KiB of small pages; beyond, translation adds {} ns to a load of another page{at_once}{huge}",
         reach >> 10,
         tlb.refill_ns
     );

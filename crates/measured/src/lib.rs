@@ -56,6 +56,9 @@ pub struct Measured {
     /// not, since translation is then all that holds them up. None where the reach is not known, or too large to go four times beyond.
     #[serde(default)]
     pub walkers: Option<u32>,
+    /// What translation adds to a load on huge pages of as many bytes; none where they are translated whole.
+    #[serde(default)]
+    pub huge_refill_ns: Option<f64>,
     /// Time over working set, every line of each page.
     pub curve: Vec<Point>,
     /// Time that the TLB adds, over bytes of pages of which one line each is used.
@@ -160,9 +163,22 @@ pub fn measure(effort: Effort) -> Measured {
     let figures = figures(curve, tlb_curve, described.private);
     Measured {
         walkers: walkers(&figures, described.page_bytes, effort),
+        huge_refill_ns: huge_refill_ns(&figures, described.page_bytes, effort),
         ..figures
     }
 }
+
+/// What translation adds to a load on huge pages, where it adds as much to one on small ones as a walk takes: next to nothing where the TLB
+/// has an entry for each huge page. A host that keeps its guest's memory in small pages makes it an entry for each of these.
+fn huge_refill_ns(figures: &Measured, page_bytes: u64, effort: Effort) -> Option<f64> {
+    let reach = figures.tlb_reach_bytes?;
+    let small = figures.tlb_curve.iter().find(|point| point.bytes >= 4 * reach)?;
+    let huge_ns = chase::huge_pages(page_bytes, small.bytes, effort);
+    (huge_ns > small.ns * SPLIT).then_some(huge_ns)
+}
+
+/// Huge pages that cost a smaller part of what small ones do are translated whole.
+const SPLIT: f64 = 0.25;
 
 /// Of pages clearly beyond the TLB's reach, whose tables are still in the caches: one translation after the other takes so long, side by
 /// side they take less.
@@ -192,6 +208,7 @@ pub fn last_level_again() -> Option<Measured> {
     let curve = timed(&sizes, inner.collect(), &described, Effort::Quick);
     let fresh = Measured {
         walkers: before.walkers,
+        huge_refill_ns: before.huge_refill_ns,
         ..figures(curve, before.tlb_curve, described.private)
     };
     Some(keep(&machine, effort, fresh))
@@ -217,6 +234,7 @@ fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, private: u64) -> Measured {
         tlb_reach_bytes: reach.map(|reach| reach.bytes),
         refill_ns: reach.map(|reach| reach.outside_ns),
         walkers: None,
+        huge_refill_ns: None,
         curve,
         tlb_curve,
     }

@@ -130,6 +130,7 @@ mod tests {
             tlb_reach_bytes: None,
             refill_ns: None,
             walkers: None,
+            huge_refill_ns: None,
             curve: vec![Point { bytes: 1024, ns: 1.0 }],
             tlb_curve: vec![],
         }

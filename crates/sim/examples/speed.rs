@@ -156,6 +156,7 @@ fn machine(cpus: u32) -> Machine {
             wired: 0,
             refill_ns: 20.0,
             walkers: 0,
+            huge_refill_ns: None,
         }),
         memory: Memory {
             nodes: if cpus > 1 { 2 } else { 1 },

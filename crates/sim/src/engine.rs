@@ -249,6 +249,13 @@ impl Engine {
         cpu.spent.busy += time;
     }
 
+    /// What a page walk takes for the piece at hand.
+    #[inline]
+    pub fn refill_here(&self) -> Units {
+        let on_huge = self.huge_pages.as_ref().and_then(|huge_pages| huge_pages.refill());
+        on_huge.unwrap_or(self.refill)
+    }
+
     /// Where a piece's line goes in a cache.
     #[inline(always)]
     pub fn set_line(&self, a: &Access, step: &Step) -> SetLine {

@@ -410,7 +410,7 @@ impl Engine {
     pub fn waited_for_translation(&self, a: &Access) -> Units {
         match &self.overlap {
             Some(overlap) if !a.fetch => overlap.at_hand.translation,
-            _ => self.refill,
+            _ => self.refill_here(),
         }
     }
 

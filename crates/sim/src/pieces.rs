@@ -170,19 +170,20 @@ impl Engine {
         let (page, first) = self.table.touch(who.space, number);
         let mut tlb_missed = false;
         if !self.tlbs.is_empty() {
-            let cpu = &mut self.cpus[who.cpu as usize];
-            cpu.counts.tlb_accesses += 1;
+            self.cpus[who.cpu as usize].counts.tlb_accesses += 1;
             let (entry, set) = match &mut self.huge_pages {
                 None => (page, number),
                 Some(huge_pages) => huge_pages.entry(who.space, number),
             };
             if !self.tlbs[who.cpu as usize].touch(entry, set) {
                 tlb_missed = true;
+                let refill = self.refill_here();
+                let cpu = &mut self.cpus[who.cpu as usize];
                 cpu.counts.tlb_misses += 1;
                 // Where cpus overlap, the translation is part of what the piece takes.
                 if self.overlap.is_none() || r.op == Op::Fetch {
-                    cpu.clock += self.refill;
-                    cpu.spent.tlb += self.refill;
+                    cpu.clock += refill;
+                    cpu.spent.tlb += refill;
                 }
             }
         }

@@ -44,7 +44,7 @@ pub fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) 
     }
     let changes = Changes::new(config, &input.names().tables, 1 << engine.layout.block_bits)?;
     if changes.as_ref().is_some_and(|changes| changes.has_huge_pages()) {
-        engine.huge_pages = Some(Box::new(HugePages::new(engine.layout.page_bits)));
+        engine.huge_pages = Some(Box::new(HugePages::new(&config.machine, engine.layout.page_bits)));
     }
     let schedule = Schedule::new(&mut engine, input.as_mut(), changes, config, progress);
     let used = match config.order {

@@ -98,6 +98,7 @@ mod tests {
             wired,
             refill_ns: 1.0,
             walkers: 0,
+            huge_refill_ns: None,
         })
     }
 

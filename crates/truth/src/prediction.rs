@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use machine::Machine;
 use policy::{Kind, Name};
-use results::TruthPredicted;
+use results::{ProgramChange, TruthPredicted};
 use trace::Trace;
 
 use crate::TruthError;
@@ -14,8 +14,13 @@ use crate::programs::{Commands, LONGEST, Run};
 
 /// The phases that a program of ours marks its work by (`timed.c`).
 const WORK: [&str; 2] = ["work", "rest"];
-/// The size of a huge page.
-const HUGE: u64 = 2 << 20;
+
+/// Where a run is simulated.
+#[derive(Clone, Copy)]
+struct On<'a> {
+    machine: &'a Machine,
+    huge_pages: bool,
+}
 
 /// Predicts, with recordings in a folder.
 pub struct Predictor {
@@ -35,19 +40,16 @@ struct Simulated {
 
 impl Predictor {
     pub fn predict(&self, pair: &Pair, commands: &Commands, machine: &Machine) -> Result<TruthPredicted, TruthError> {
-        let huge = match pair.huge_pages {
-            true => Some(with_huge_pages(machine)?),
-            false => None,
-        };
-        let after_on = huge.as_ref().unwrap_or(machine);
-        let before = self.one(pair, "before", &commands.before, machine)?;
+        let on = |huge_pages: bool| On { machine, huge_pages };
+        let (before_on, after_on) = (on(false), on(pair.huge_pages));
+        let before = self.one(pair, "before", &commands.before, before_on)?;
         let after = self.one(pair, "after", &commands.after, after_on)?;
         let mut off = [0.0; 2];
         match &commands.start_up[..] {
             [] => {}
-            [both] if !pair.huge_pages => off = [self.one(pair, "start-up", both, machine)?.ns; 2],
+            [both] if !pair.huge_pages => off = [self.one(pair, "start-up", both, before_on)?.ns; 2],
             of => {
-                off[0] = self.one(pair, "before-start-up", &of[0], machine)?.ns;
+                off[0] = self.one(pair, "before-start-up", &of[0], before_on)?.ns;
                 off[1] = self.one(pair, "after-start-up", &of[of.len() - 1], after_on)?.ns;
             }
         }
@@ -65,27 +67,20 @@ impl Predictor {
         })
     }
 
-    fn one(&self, pair: &Pair, side: &str, run: &Run, machine: &Machine) -> Result<Simulated, TruthError> {
+    fn one(&self, pair: &Pair, side: &str, run: &Run, on: On) -> Result<Simulated, TruthError> {
         let trace = self.folder.join(format!("{}-{side}.dtr", pair.name));
         // One that cannot be read was not written to its end, or by another version.
         if !(self.keep && Trace::open(&trace).is_ok()) {
             let _alone = self.recorder.lock();
             record(pair, run, &trace)?;
         }
-        let simulated = simulate(pair, &trace, machine);
+        let simulated = simulate(pair, &trace, on);
         if !self.keep {
             // It is in a folder that goes, or that its owner chose.
             let _ = std::fs::remove_file(&trace);
         }
         simulated
     }
-}
-
-fn with_huge_pages(machine: &Machine) -> Result<Machine, TruthError> {
-    let mut machine = machine.clone();
-    machine.page_bytes = HUGE;
-    machine.check()?;
-    Ok(machine)
 }
 
 fn record(pair: &Pair, run: &Run, trace: &Path) -> Result<(), TruthError> {
@@ -130,12 +125,15 @@ fn recorded(pair: &Pair, run: &Run, partial: &Path, said: &Path) -> Result<(), T
     )))
 }
 
-fn simulate(pair: &Pair, trace: &Path, machine: &Machine) -> Result<Simulated, TruthError> {
+fn simulate(pair: &Pair, trace: &Path, on: On) -> Result<Simulated, TruthError> {
     let trace = Trace::open(trace)?;
     // Frames are those that Linux gives.
     let policy = Name::first(&[Kind::Color], |traits| traits.linux);
-    let mut config = sim::Config::new(machine.clone(), vec![sim::PolicySpec::new(policy)]);
+    let mut config = sim::Config::new(on.machine.clone(), vec![sim::PolicySpec::new(policy)]);
     config.classes = false;
+    if on.huge_pages {
+        config.changes = vec![ProgramChange::HugePages { data: None }];
+    }
     if pair.source.is_some() {
         let [from_phase, to_phase] = WORK.map(|phase| Some(phase.to_string()));
         config.window = Some(sim::Window { from_phase, to_phase });

@@ -41,6 +41,7 @@ pub(super) fn tlb(notes: &mut Notes) -> Tlb {
         wired: 0,
         refill_ns: 10.0,
         walkers: 0,
+        huge_refill_ns: None,
     }
 }
 

@@ -43,6 +43,7 @@ fn measured(curve: &[(u64, f64)]) -> Measured {
         tlb_reach_bytes: Some(8 * M),
         refill_ns: Some(19.44),
         walkers: Some(4),
+        huge_refill_ns: None,
         curve,
         tlb_curve: Vec::new(),
     }

@@ -1,5 +1,8 @@
 //! Translation by huge pages: what the TLB is asked for, where the rest of the machine has pages as ever.
 
+use machine::Machine;
+
+use crate::clock::{Units, units};
 use crate::pages::PageTable;
 
 /// Bytes of a huge page: 2^21, or a page of the machine where that is larger.
@@ -14,15 +17,24 @@ pub struct HugePages {
     shift: u32,
     /// Whether the piece at hand is on huge pages.
     pub here: bool,
+    /// What a walk takes where the TLB has an entry for each small page of a huge one; else it has one for all of it.
+    split: Option<Units>,
 }
 
 impl HugePages {
-    pub fn new(page_bits: u32) -> HugePages {
+    pub fn new(machine: &Machine, page_bits: u32) -> HugePages {
         HugePages {
             entries: PageTable::new(),
             shift: HUGE_BITS.saturating_sub(page_bits),
             here: false,
+            split: machine.tlb.as_ref().and_then(|tlb| tlb.huge_refill_ns).map(units),
         }
+    }
+
+    /// What a walk takes for the piece at hand, where that is not what it takes elsewhere.
+    #[inline]
+    pub fn refill(&self) -> Option<Units> {
+        self.split.filter(|_| self.here)
     }
 
     /// Bytes of a huge page on a machine with such pages.
@@ -37,7 +49,7 @@ impl HugePages {
 
     /// The entry for a page: by which the TLB knows it, and by which its set is chosen.
     pub fn entry(&mut self, space: u32, number: u64) -> (u32, u64) {
-        match self.here {
+        match self.here && self.split.is_none() {
             true => {
                 let number = self.number(number);
                 (self.entries.touch(space, number | TAG).0, number)

@@ -67,6 +67,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             wired: 0,
             refill_ns: 0.0,
             walkers: 0,
+            huge_refill_ns: None,
         }),
         memory: Memory {
             nodes: 1,

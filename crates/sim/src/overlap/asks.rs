@@ -22,6 +22,7 @@ impl Engine {
     /// reference; `tlb_missed`: its page's translation is asked for before it.
     pub fn piece_asks(&mut self, a: &mut Access, op: Op, near: bool, first: bool, tlb_missed: bool) {
         let place = self.turn_of(a, op);
+        let refill_here = self.refill_here();
         let Some(overlap) = &mut self.overlap else { return };
         let cpu = &self.cpus[a.who.cpu as usize];
         let clock = cpu.clock;
@@ -56,7 +57,7 @@ impl Engine {
             }
         };
         let refill = match tlb_missed {
-            true => lane.walk(begins, self.refill),
+            true => lane.walk(begins, refill_here),
             false => 0,
         };
         let begins = begins + refill;

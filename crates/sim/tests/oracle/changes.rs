@@ -235,6 +235,7 @@ fn with_tlb() -> Machine {
         wired: 0,
         refill_ns: 20.0,
         walkers: 0,
+        huge_refill_ns: None,
     });
     machine
 }
@@ -517,4 +518,33 @@ fn what_cannot_be_changed_is_refused() {
     assert!(refused("tile,bytes=64,data=n", "random").contains("names no data `n`"));
     assert!(refused("huge-pages", "cdpc").contains("`cdpc`"));
     assert!(refused("huge-pages", "first-touch+slots").contains("`slots`"));
+}
+
+/// A guest's huge pages that its host keeps in small ones: as many misses as without them, and each takes what it takes there.
+#[test]
+fn huge_pages_that_the_host_splits_save_walks_no_misses() {
+    let mut machine = textbook::machine(1, 1024);
+    let tlb = |huge_refill_ns| machine::Tlb {
+        entries: 4,
+        ways: 4,
+        wired: 0,
+        refill_ns: 40.0,
+        walkers: 0,
+        huge_refill_ns,
+    };
+    let mut program = Program::new(1);
+    for _ in 0..2 {
+        (0..8).for_each(|page| program.read(0, page * 4096));
+    }
+    let changes = [ProgramChange::HugePages { data: None }];
+    for (huge_refill_ns, misses, ns) in [(None, 1, 40), (Some(30.0), 16, 16 * 30)] {
+        machine.tlb = Some(tlb(huge_refill_ns));
+        let setup = Setup {
+            changes: &changes,
+            ..Setup::default()
+        };
+        let outcome = both::run_with(&machine, &program, "page-coloring", &setup);
+        assert_eq!(outcome.value()["tlb"]["misses"].as_u64(), Some(misses));
+        outcome.time("tlb_stall", ns);
+    }
 }

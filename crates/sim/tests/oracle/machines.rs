@@ -148,13 +148,15 @@ fn tiers() -> impl Strategy<Value = Vec<Tier>> {
 }
 
 fn tlb() -> impl Strategy<Value = Option<Tlb>> {
-    let some = (select(vec![1u32, 2, 3]), 1..=4u32, 0..4u32, latency(), 0..4u32).prop_map(
-        |(sets, ways, wired, refill_ns, walkers)| Tlb {
+    let huge = option::weighted(0.3, latency());
+    let some = (select(vec![1u32, 2, 3]), 1..=4u32, 0..4u32, latency(), 0..4u32, huge).prop_map(
+        |(sets, ways, wired, refill_ns, walkers, huge_refill_ns)| Tlb {
             entries: sets * ways,
             ways,
             wired: wired.min(sets * ways - 1),
             refill_ns,
             walkers,
+            huge_refill_ns,
         },
     );
     option::weighted(0.5, some)

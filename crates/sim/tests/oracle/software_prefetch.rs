@@ -140,6 +140,7 @@ fn a_tlb_miss_drops_it() {
         wired: 0,
         refill_ns: 7.0,
         walkers: 0,
+        huge_refill_ns: None,
     });
     let mut program = Program::new(1);
     program.read(0, 0);

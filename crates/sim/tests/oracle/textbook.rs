@@ -315,6 +315,7 @@ fn a_tlb_with_wired_entries() {
         wired: 8,
         refill_ns: 50.0,
         walkers: 0,
+        huge_refill_ns: None,
     });
     let walk = |pages: u64| {
         let mut program = Program::new(1);

@@ -363,7 +363,12 @@ impl Model<'_> {
 
     /// What the TLB translates an address by; huge pages are told from others by a space that no program has.
     fn translated(&self, space: u32, address: u64, huge: bool) -> Page {
-        match huge {
+        let split = self
+            .machine
+            .tlb
+            .as_ref()
+            .is_some_and(|tlb| tlb.huge_refill_ns.is_some());
+        match huge && !split {
             true => Page {
                 space: space | 1 << 31,
                 number: self.changes.huge_page(address),
@@ -473,7 +478,10 @@ impl Model<'_> {
             && !tlb.look_up(page)
         {
             tlb_missed = true;
-            refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns));
+            refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| match tlb.huge_refill_ns {
+                Some(ns) if part.huge => ns,
+                _ => tlb.refill_ns,
+            }));
         }
         let faulted = self
             .faults

@@ -25,6 +25,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
                 ns: 1.0,
             }],
             walkers: None,
+            huge_refill_ns: None,
             tlb_curve: vec![],
         },
         processor: Processor {
