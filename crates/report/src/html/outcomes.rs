@@ -1,7 +1,9 @@
 //! Simulated runs side by side, as a page.
 
 use super::markup::Html;
-use results::{Outcome, count, percent, time};
+use results::{Outcome, Time, count, percent, time};
+
+const FAULTS: &str = "#page faults";
 
 pub fn body(outcomes: &[Outcome]) -> Html {
     let mut html = Html::default();
@@ -16,23 +18,27 @@ pub fn body(outcomes: &[Outcome]) -> Html {
     });
     html.inside("section", "", |html| {
         html.text("h2", "", "Time");
-        let titles = [
-            "policy",
-            "",
-            "#wall",
-            "#cpu total",
-            "#busy",
-            "#caches",
-            "#local",
-            "#remote",
-            "#TLB",
-            "#policy",
-            "#page faults",
-            "#prefetches",
-            "#imbalance",
-            "#sequential",
-            "#synchronization",
+        // As most machines know of no page faults, there is a column only where some are.
+        let faults = outcomes.iter().any(|outcome| outcome.time_ns.page_faults > 0);
+        type Of = fn(&Time) -> u64;
+        let parts: [(&str, Of); 13] = [
+            ("#wall", |of| of.wall),
+            ("#cpu total", |of| of.total),
+            ("#busy", |of| of.busy),
+            ("#caches", |of| of.cache_stall),
+            ("#local", |of| of.local_stall),
+            ("#remote", |of| of.remote_stall),
+            ("#TLB", |of| of.tlb_stall),
+            ("#policy", |of| of.policy_overhead),
+            (FAULTS, |of| of.page_faults),
+            ("#prefetches", |of| of.prefetch_stall),
+            ("#imbalance", |of| of.imbalance),
+            ("#sequential", |of| of.sequential),
+            ("#synchronization", |of| of.synchronization),
         ];
+        let parts: Vec<&(&str, Of)> = parts.iter().filter(|(name, _)| faults || *name != FAULTS).collect();
+        let mut titles = vec!["policy", ""];
+        titles.extend(parts.iter().map(|(name, _)| *name));
         let slowest = outcomes.iter().map(|outcome| outcome.time_ns.wall).max().unwrap_or(0);
         html.table(&titles, |html| {
             for outcome in outcomes {
@@ -47,22 +53,8 @@ pub fn body(outcomes: &[Outcome]) -> Html {
                         };
                         html.bar([("waiting", part, time(of.wall))]);
                     });
-                    for ns in [
-                        of.wall,
-                        of.total,
-                        of.busy,
-                        of.cache_stall,
-                        of.local_stall,
-                        of.remote_stall,
-                        of.tlb_stall,
-                        of.policy_overhead,
-                        of.page_faults,
-                        of.prefetch_stall,
-                        of.imbalance,
-                        of.sequential,
-                        of.synchronization,
-                    ] {
-                        html.number(&time(ns));
+                    for (_, part) in &parts {
+                        html.number(&time(part(of)));
                     }
                 });
             }
