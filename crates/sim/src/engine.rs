@@ -5,7 +5,7 @@
 //! [`crate::dynamic`].
 
 use policy::{Interest, Page, Policy};
-use trace::{Dependence, Header, Misprediction, Pace};
+use trace::{Dependence, Event, Header, Misprediction, Pace};
 
 use crate::cache::{Cache, LINES_MAX};
 use crate::changes::HugePages;
@@ -18,7 +18,7 @@ use crate::detail::Detail;
 use crate::directory::Directory;
 use crate::dynamic::Dynamic;
 use crate::error::SimError;
-use crate::faults::Faults;
+use crate::faults::{Doing, Faults};
 use crate::homes::{Homes, touch};
 use crate::layout::Layout;
 use crate::lookup::{self, SetLine};
@@ -278,6 +278,37 @@ impl Engine {
             dynamic.new_page(page, self.table.page(page), copy);
         }
         Ok(())
+    }
+
+    /// A page is touched that the page table has as untouched. Returns whether it never was touched.
+    fn fault(&mut self, who: Who, page: u32, address: u64) -> bool {
+        let Some(faults) = &mut self.faults else { return true };
+        let on_huge = self.huge_pages.as_ref().is_some_and(|huge_pages| huge_pages.here);
+        let fault = faults.touch(page, self.table.page(page), address, on_huge);
+        if fault.takes > 0 {
+            let cpu = &mut self.cpus[who.cpu as usize];
+            cpu.clock += fault.takes;
+            cpu.spent.faults += fault.takes;
+            match fault.again {
+                true => cpu.counts.faults_again += 1,
+                false => cpu.counts.faults_first += 1,
+            }
+        }
+        !fault.again
+    }
+
+    /// Follows what threads map and unmap, where page faults take time.
+    pub fn mappings(&mut self, cpu: u32, space: u32, thread: u32, event: &Event) {
+        let Some(faults) = &mut self.faults else { return };
+        let doing = Doing {
+            space,
+            thread,
+            at: (cpu, self.cpus[cpu as usize].passed),
+            event,
+        };
+        for page in faults.mappings(doing, &mut self.table) {
+            self.tlb_remove(page);
+        }
     }
 
     /// Numbers a frame that begins to hold a page or a replica of it.

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use machine::Machine;
+use policy::Page;
 use trace::{Allocation, Event};
 
 use crate::changes::HugePages;
 use crate::clock::{Units, units};
-use crate::engine::Engine;
-use crate::pieces::Who;
+use crate::pages::PageTable;
 
 /// What a first touch clears at least.
 const CLEARED: u64 = 4096;
@@ -35,6 +35,22 @@ struct Ended {
     pages: Vec<u32>,
 }
 
+/// What a thread did that ends or begins a mapping.
+pub struct Doing<'a> {
+    pub space: u32,
+    pub thread: u32,
+    /// Its cpu, and the instructions that have passed there.
+    pub at: (u32, u64),
+    pub event: &'a Event,
+}
+
+/// A page that was touched and was not there.
+pub struct Fault {
+    pub takes: Units,
+    /// Whether it had been touched before, and was unmapped since.
+    pub again: bool,
+}
+
 /// What is known of mappings, and of pages that were unmapped.
 pub struct Faults {
     /// For a page of the machine, and for a huge one.
@@ -43,8 +59,11 @@ pub struct Faults {
     mappings: BTreeMap<(u32, u64), Mapping>,
     /// Pages that were unmapped and not touched since.
     unmapped: HashSet<u32>,
-    /// Huge pages that are there.
+    /// Huge pages that are there, by their first page.
     huge: HashSet<(u32, u64)>,
+    /// Pages of a huge one.
+    pages_of_huge: u64,
+    page_bytes: u64,
     /// By thread.
     ended: HashMap<u32, Ended>,
 }
@@ -66,8 +85,22 @@ impl Faults {
             mappings: BTreeMap::new(),
             unmapped: HashSet::new(),
             huge: HashSet::new(),
+            pages_of_huge: HugePages::bytes(machine.page_bytes) / machine.page_bytes,
+            page_bytes: machine.page_bytes,
             ended: HashMap::new(),
         }))
+    }
+
+    /// A page is touched that the page table has as untouched.
+    pub fn touch(&mut self, page: u32, Page { space, number }: Page, address: u64, on_huge: bool) -> Fault {
+        let again = self.unmapped.remove(&page);
+        let takes = match on_huge {
+            _ if self.is_of_file(space, address) => 0,
+            false => self.takes,
+            true if self.huge.insert((space, number / self.pages_of_huge)) => self.takes_huge,
+            true => 0,
+        };
+        Fault { takes, again }
     }
 
     fn is_of_file(&self, space: u32, address: u64) -> bool {
@@ -75,42 +108,11 @@ impl Faults {
         upto.last()
             .is_some_and(|(&(_, start), mapping)| mapping.kind == Allocation::File && address - start < mapping.bytes)
     }
-}
 
-impl Engine {
-    /// A page is touched that the page table has as untouched. Returns whether it never was.
-    pub fn fault(&mut self, who: Who, page: u32, address: u64) -> bool {
-        let Some(faults) = &mut self.faults else { return true };
-        let again = faults.unmapped.remove(&page);
-        let on_huge = self.huge_pages.as_ref().filter(|huge_pages| huge_pages.here);
-        let takes = match on_huge {
-            _ if faults.is_of_file(who.space, address) => 0,
-            None => faults.takes,
-            Some(huge_pages) => {
-                let number = huge_pages.number(self.table.page(page).number);
-                match faults.huge.insert((who.space, number)) {
-                    true => faults.takes_huge,
-                    false => 0,
-                }
-            }
-        };
-        if takes > 0 {
-            let cpu = &mut self.cpus[who.cpu as usize];
-            cpu.clock += takes;
-            cpu.spent.faults += takes;
-            match again {
-                true => cpu.counts.faults_again += 1,
-                false => cpu.counts.faults_first += 1,
-            }
-        }
-        !again
-    }
-
-    /// Follows what threads map and unmap.
-    pub fn mappings(&mut self, cpu: u32, space: u32, thread: u32, event: &Event) {
-        let at = (cpu, self.cpus[cpu as usize].passed);
-        let Some(faults) = &mut self.faults else { return };
-        match *event {
+    /// Follows what threads map and unmap. Returns the pages that are unmapped now.
+    pub fn mappings(&mut self, doing: Doing, table: &mut PageTable) -> Vec<u32> {
+        let Doing { space, thread, at, .. } = doing;
+        match *doing.event {
             Event::Alloc {
                 addr,
                 bytes,
@@ -118,13 +120,10 @@ impl Engine {
                 kind,
             } => {
                 let mapping = Mapping { bytes, stack, kind };
-                if let Some(ended) = faults.ended.get_mut(&thread) {
-                    if ended.at == at && ended.is_left(space, addr, mapping) {
-                        let (first, last) = (
-                            addr >> self.layout.page_bits,
-                            (addr + bytes - 1) >> self.layout.page_bits,
-                        );
-                        let (table, unmapped) = (&mut self.table, &mut faults.unmapped);
+                match self.ended.get_mut(&thread) {
+                    Some(ended) if ended.at == at && ended.is_left(space, addr, mapping) => {
+                        let (first, last) = (addr / self.page_bytes, (addr + (bytes - 1)) / self.page_bytes);
+                        let unmapped = &mut self.unmapped;
                         ended.pages.retain(|&page| {
                             let left = (first..=last).contains(&table.page(page).number);
                             if left && unmapped.remove(&page) {
@@ -132,48 +131,39 @@ impl Engine {
                             }
                             !left
                         });
-                    } else {
-                        faults.ended.remove(&thread);
+                    }
+                    _ => {
+                        self.ended.remove(&thread);
                     }
                 }
                 if kind != Allocation::Heap && bytes > 0 {
-                    faults.mappings.insert((space, addr), mapping);
+                    self.mappings.insert((space, addr), mapping);
                 }
+                Vec::new()
             }
             Event::Free { addr } => {
-                faults.ended.remove(&thread);
-                if let Some(mapping) = faults.mappings.remove(&(space, addr)) {
-                    self.unmap(at, space, thread, addr, mapping);
+                self.ended.remove(&thread);
+                let Some(mapping) = self.mappings.remove(&(space, addr)) else {
+                    return Vec::new();
+                };
+                let end = addr.saturating_add(mapping.bytes) / self.page_bytes;
+                let pages = table.unmap(space, addr.div_ceil(self.page_bytes)..end);
+                for &page in &pages {
+                    self.unmapped.insert(page);
+                    self.huge.remove(&(space, table.page(page).number / self.pages_of_huge));
                 }
+                let ended = Ended {
+                    at,
+                    space,
+                    start: addr,
+                    mapping,
+                    pages: pages.clone(),
+                };
+                self.ended.insert(thread, ended);
+                pages
             }
-            _ => {}
+            _ => Vec::new(),
         }
-    }
-
-    fn unmap(&mut self, at: (u32, u64), space: u32, thread: u32, start: u64, mapping: Mapping) {
-        let page_bits = self.layout.page_bits;
-        let first = start.div_ceil(1 << page_bits);
-        let end = start.saturating_add(mapping.bytes) >> page_bits;
-        let pages = self.table.unmap(space, first..end);
-        for &page in &pages {
-            self.tlb_remove(page);
-        }
-        let Some(faults) = &mut self.faults else { return };
-        for &page in &pages {
-            faults.unmapped.insert(page);
-            if let Some(huge_pages) = &self.huge_pages {
-                let number = huge_pages.number(self.table.page(page).number);
-                faults.huge.remove(&(space, number));
-            }
-        }
-        let ended = Ended {
-            at,
-            space,
-            start,
-            mapping,
-            pages,
-        };
-        faults.ended.insert(thread, ended);
     }
 }
 

@@ -42,16 +42,11 @@ impl HugePages {
         page_bytes.max(1 << HUGE_BITS)
     }
 
-    /// The huge page that a page is a part of.
-    pub fn number(&self, number: u64) -> u64 {
-        number >> self.shift
-    }
-
     /// The entry for a page: by which the TLB knows it, and by which its set is chosen.
     pub fn entry(&mut self, space: u32, number: u64) -> (u32, u64) {
         match self.here && self.split.is_none() {
             true => {
-                let number = self.number(number);
+                let number = number >> self.shift;
                 (self.entries.touch(space, number | TAG).0, number)
             }
             false => (self.entries.touch(space, number).0, number),
