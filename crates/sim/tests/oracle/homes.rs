@@ -178,7 +178,7 @@ fn random_programs_move_copy_and_collapse_pages() {
     };
     let mut runner = TestRunner::deterministic();
     let mut done = [0; 3];
-    for _ in 0..60 {
+    for _ in 0..150 {
         let machine = machines(vec![3, 4, 6]).new_tree(&mut runner).expect("a machine");
         let program = programs(6, 500).new_tree(&mut runner).expect("a program");
         let outcome = engine::simulate(&machine.current(), &program.current(), &["migrate-replicate"], &setup);

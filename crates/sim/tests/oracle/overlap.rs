@@ -311,6 +311,7 @@ fn tlb(walkers: u32) -> Option<machine::Tlb> {
         wired: 0,
         refill_ns: 30.0,
         walkers,
+        huge_refill_ns: None,
     })
 }
 
