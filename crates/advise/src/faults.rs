@@ -1,6 +1,6 @@
 //! Memory that a program gives back to the system and takes again: each of its pages faults once more.
 
-use results::{Advice, Outcome, Todo, percent};
+use results::{Advice, Outcome, ProgramChange, Time, Todo, percent};
 
 /// Has the C library keep what is freed (glibc's manual, "Memory Allocation Tunables"). Blocks from its `mmap` go back with
 /// every `free`, and so does the top of the heap beyond the trim threshold.
@@ -23,6 +23,18 @@ pub fn todo(advice: &Advice, least: f64) -> Option<Todo> {
     })
 }
 
+/// How long a changed program takes. Memory that a change moves is never unmapped in the simulation: the faults that this seems to save are still
+/// there. Huge pages do save them.
+pub fn wall_of(changed: &Time, base: &Time, changes: &[ProgramChange]) -> u64 {
+    let moves = |change: &ProgramChange| !matches!(change, ProgramChange::HugePages { .. });
+    let seems_saved = base.page_faults.saturating_sub(changed.page_faults);
+    match changes.iter().any(moves) {
+        // Of all cpus together.
+        true => changed.wall + seems_saved / (base.total / base.wall.max(1)).max(1),
+        false => changed.wall,
+    }
+}
+
 /// The part of the time that faults of pages take which had been touched before.
 fn share(base: &Outcome) -> f64 {
     let Some(faults) = base.memory.page_faults else {
@@ -36,7 +48,7 @@ fn share(base: &Outcome) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::{Memory, PageFaults, Time};
+    use results::{Memory, PageFaults};
 
     fn advice(first: u64, again: u64) -> Advice {
         let base = Outcome {
@@ -57,6 +69,27 @@ mod tests {
             policies: vec![base],
             ..Advice::default()
         }
+    }
+
+    #[test]
+    fn moved_data_saves_no_faults_and_huge_pages_do() {
+        let time = |wall, page_faults| Time {
+            total: 2 * wall,
+            wall,
+            page_faults,
+            ..Time::default()
+        };
+        let (base, changed) = (time(1000, 400), time(700, 100));
+        let shift = ProgramChange::Shift {
+            data: "a".to_string(),
+            bytes: 64,
+        };
+        // Two cpus fault side by side.
+        assert_eq!(wall_of(&changed, &base, &[shift]), 850);
+        assert_eq!(
+            wall_of(&changed, &base, &[ProgramChange::HugePages { data: None }]),
+            700
+        );
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::hint::black_box;
 
 use sys::arrays::Array;
 use sys::clock::thread_time;
+use sys::mappings::details;
+use sys::memory::Span;
 
 use super::{Effort, Point};
 
@@ -46,16 +48,22 @@ pub fn pages(page_bytes: u64, effort: Effort) -> Vec<Point> {
 }
 
 /// The same of so many bytes in huge pages, where the system gives them: what its translation adds to a load of one line of each small
-/// page in them.
-pub fn huge_pages(page_bytes: u64, bytes: u64, effort: Effort) -> f64 {
+/// page in them. None where it gives none.
+pub fn huge_pages(page_bytes: u64, bytes: u64, effort: Effort) -> Option<f64> {
     let mut random = Random(0x8538_ecb5_bd45_6ea3);
     // Large arrays are on huge pages where there are any.
     let mut room = Array::<u32>::new((bytes / 4) as usize);
+    room.fill(1);
+    let span = Span::new(room.as_ptr() as usize, bytes as usize);
+    let huge = details(span).ok()?.iter().map(|of| of.huge_bytes).sum::<u64>();
+    if huge < bytes {
+        return None;
+    }
     let count = bytes / page_bytes;
-    curve(&[bytes], effort, |_| {
+    let timed = curve(&[bytes], effort, |_| {
         beyond_close(&mut room, count, page_bytes, &mut random)
-    })[0]
-        .ns
+    });
+    Some(timed[0].ns)
 }
 
 /// What loads of one line a page take longer than those of as many lines side by side.

@@ -173,7 +173,7 @@ pub fn measure(effort: Effort) -> Measured {
 fn huge_refill_ns(figures: &Measured, page_bytes: u64, effort: Effort) -> Option<f64> {
     let reach = figures.tlb_reach_bytes?;
     let small = figures.tlb_curve.iter().find(|point| point.bytes >= 4 * reach)?;
-    let huge_ns = chase::huge_pages(page_bytes, small.bytes, effort);
+    let huge_ns = chase::huge_pages(page_bytes, small.bytes, effort)?;
     (huge_ns > small.ns * SPLIT).then_some(huge_ns)
 }
 

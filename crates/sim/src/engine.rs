@@ -297,6 +297,12 @@ impl Engine {
         !fault.again
     }
 
+    /// Nothing faults from now on.
+    pub fn end_faults(&mut self) {
+        let Some(faults) = self.faults.take() else { return };
+        faults.unmapped().for_each(|page| self.table.is_touched(page));
+    }
+
     /// Follows what threads map and unmap, where page faults take time.
     pub fn mappings(&mut self, cpu: u32, space: u32, thread: u32, event: &Event) {
         let Some(faults) = &mut self.faults else { return };

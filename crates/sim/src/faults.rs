@@ -57,6 +57,8 @@ pub struct Faults {
     takes: Units,
     takes_huge: Units,
     mappings: BTreeMap<(u32, u64), Mapping>,
+    /// Where blocks of the heap live: a `Free` of an address ends one of these first.
+    heap: HashSet<(u32, u64)>,
     /// Pages that were unmapped and not touched since.
     unmapped: HashSet<u32>,
     /// Huge pages that are there, by their first page.
@@ -83,6 +85,7 @@ impl Faults {
             takes: takes(machine.page_bytes),
             takes_huge: takes(HugePages::bytes(machine.page_bytes)),
             mappings: BTreeMap::new(),
+            heap: HashSet::new(),
             unmapped: HashSet::new(),
             huge: HashSet::new(),
             pages_of_huge: HugePages::bytes(machine.page_bytes) / machine.page_bytes,
@@ -101,6 +104,11 @@ impl Faults {
             true => 0,
         };
         Fault { takes, again }
+    }
+
+    /// Pages that the page table has as unmapped.
+    pub fn unmapped(&self) -> impl Iterator<Item = u32> + '_ {
+        self.unmapped.iter().copied()
     }
 
     fn is_of_file(&self, space: u32, address: u64) -> bool {
@@ -122,7 +130,7 @@ impl Faults {
                 let mapping = Mapping { bytes, stack, kind };
                 match self.ended.get_mut(&thread) {
                     Some(ended) if ended.at == at && ended.is_left(space, addr, mapping) => {
-                        let (first, last) = (addr / self.page_bytes, (addr + (bytes - 1)) / self.page_bytes);
+                        let (first, last) = (addr / self.page_bytes, addr.saturating_add(bytes - 1) / self.page_bytes);
                         let unmapped = &mut self.unmapped;
                         ended.pages.retain(|&page| {
                             let left = (first..=last).contains(&table.page(page).number);
@@ -136,14 +144,17 @@ impl Faults {
                         self.ended.remove(&thread);
                     }
                 }
-                if kind != Allocation::Heap && bytes > 0 {
+                if kind == Allocation::Heap {
+                    self.heap.insert((space, addr));
+                } else if bytes > 0 {
                     self.mappings.insert((space, addr), mapping);
                 }
                 Vec::new()
             }
             Event::Free { addr } => {
                 self.ended.remove(&thread);
-                let Some(mapping) = self.mappings.remove(&(space, addr)) else {
+                let of_heap = self.heap.remove(&(space, addr));
+                let Some(mapping) = (!of_heap).then(|| self.mappings.remove(&(space, addr))).flatten() else {
                     return Vec::new();
                 };
                 let end = addr.saturating_add(mapping.bytes) / self.page_bytes;
@@ -173,6 +184,7 @@ impl Ended {
         let same = (space, mapping.stack, mapping.kind) == (self.space, self.mapping.stack, self.mapping.kind);
         let end = start.saturating_add(mapping.bytes);
         let inside = start >= self.start && end <= self.start.saturating_add(self.mapping.bytes);
-        same && inside && mapping.bytes > 0
+        // One as large takes the place of all of it.
+        same && inside && (1..self.mapping.bytes).contains(&mapping.bytes)
     }
 }

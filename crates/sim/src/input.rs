@@ -60,6 +60,10 @@ pub trait Input: Send {
     fn warmed(&self) -> bool {
         false
     }
+    /// Whether it has all that the program did from its start on.
+    fn is_whole(&self) -> bool {
+        true
+    }
     /// How many references the program made of which windows are in the input, where that is known.
     fn of_references(&self) -> Option<u64> {
         None

@@ -30,6 +30,9 @@ pub fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) 
     engine.homes.hints = one.hints;
     engine.homes.placements = config.detail.placements.then(Vec::new);
     engine.begin_slots(one.plan, &input.names())?;
+    if !input.is_whole() {
+        engine.end_faults();
+    }
     let threads = input.threads().len();
     engine.detail = Detail::new(config, &engine.layout, &input.names(), threads);
     match &mut engine.dynamic {

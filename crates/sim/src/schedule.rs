@@ -503,7 +503,7 @@ impl<'a> Schedule<'a> {
 
     /// A thread comes to a window of the trace, or to where it is counted from: whether all have come there.
     fn comes(&mut self, cpu: usize, number: u32, event: &Event) -> Readiness {
-        self.engine.faults = None;
+        self.engine.end_faults();
         let Some(place) = Place::of(event).filter(|_| self.engine.aside.is_some()) else {
             return Readiness::Ready;
         };

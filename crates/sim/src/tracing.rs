@@ -100,6 +100,14 @@ impl Input for TraceInput {
         self.trace.header().chosen.as_ref().is_some_and(|chosen| chosen.warmed)
     }
 
+    fn is_whole(&self) -> bool {
+        self.trace.header().chosen.as_ref().is_none_or(|chosen| {
+            // What comes before `main` is little.
+            let from_main = chosen.from.as_deref().is_none_or(|from| from == "main");
+            from_main && chosen.skipped == 0
+        })
+    }
+
     fn of_references(&self) -> Option<u64> {
         self.trace.header().chosen.as_ref()?.of_references
     }

@@ -8,9 +8,9 @@ use sim::{Config, Detail, Evidence, Place, PolicySpec, SimError};
 use trace::Trace;
 
 use super::varied::varied;
-use crate::basis;
 use crate::settings::Settings;
 use crate::words::NOTHING;
+use crate::{basis, faults};
 
 /// Changes that are simulated, each a run over the whole trace without detail: those of the causes that cost most.
 const MOST: usize = 6;
@@ -54,7 +54,11 @@ pub fn gains(
             // Loops are longer than windows of a run: that another order of a piece of one gains nothing says nothing.
             Ok(runs) => Ok(runs
                 .first()
-                .map(|run| basis::gain(base, &run.outcome))
+                .map(|run| {
+                    let mut outcome = run.outcome.clone();
+                    outcome.time_ns.wall = faults::wall_of(&outcome.time_ns, &base.time_ns, changes);
+                    basis::gain(base, &outcome)
+                })
                 .filter(|gain| *gain >= NOTHING || base.windows.is_none() || !changes.iter().any(is_order))),
             Err(SimError::Change { .. } | SimError::ChangesUnder { .. } | SimError::Order(_)) => Ok(None),
             Err(error) => Err(error),
@@ -89,7 +93,7 @@ pub fn gains(
         }
         prefer(cause);
     }
-    vary(trace, settings, config, policy, causes)?;
+    vary(trace, settings, config, policy, causes);
     of_colors(causes, colors);
     let rank = |cause: &Cause| cause.gain.filter(|gain| *gain >= NOTHING).unwrap_or(0.0);
     causes.sort_by(|a, b| {
@@ -101,13 +105,7 @@ pub fn gains(
 }
 
 /// How much the gains hang on what is not known. Orders of the work, which take memory, are left out.
-fn vary(
-    trace: &Trace,
-    settings: &Settings,
-    config: &Config,
-    policy: &PolicySpec,
-    causes: &mut [Cause],
-) -> Result<(), SimError> {
+fn vary(trace: &Trace, settings: &Settings, config: &Config, policy: &PolicySpec, causes: &mut [Cause]) {
     let mut gains: Vec<(Vec<ProgramChange>, f64)> = Vec::new();
     for cause in causes.iter().filter(|cause| !cause.simulated.iter().any(is_order)) {
         let gain = cause
@@ -116,12 +114,11 @@ fn vary(
         let known = gains.iter().any(|(changes, _)| *changes == cause.simulated);
         gains.extend(gain.filter(|_| !known).map(|gain| (cause.simulated.clone(), gain)));
     }
-    for (changes, gain_varied) in varied(trace, settings, &plain(config, policy), &gains)? {
+    for (changes, gain_varied) in varied(trace, settings, &plain(config, policy), &gains) {
         for cause in causes.iter_mut().filter(|cause| cause.simulated == changes) {
             cause.gain_varied = Some(gain_varied);
         }
     }
-    Ok(())
 }
 
 /// A run that only tells how long it takes.
@@ -155,7 +152,15 @@ fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
         .iter()
         .filter(|place| functions.contains(&place.function.as_str()));
     let waiting: u64 = touched.map(|place| place.stall_ns + place.tlb_ns).sum();
-    waiting as f64 / wall
+    // Huge pages save faults, too.
+    let huge = |changes: &[ProgramChange]| {
+        changes
+            .iter()
+            .any(|change| matches!(change, ProgramChange::HugePages { .. }))
+    };
+    let saves_faults = huge(&cause.simulated) || cause.alternatives.iter().any(|other| huge(&other.simulated));
+    let faults = if saves_faults { base.time_ns.page_faults } else { 0 };
+    (waiting + faults) as f64 / wall
 }
 
 /// Of all ways to be rid of a cause, the one that saves most is its cure. Where the cure cannot be simulated, and another one of

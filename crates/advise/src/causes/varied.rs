@@ -3,10 +3,11 @@
 
 use machine::Machine;
 use rayon::prelude::*;
-use results::ProgramChange;
-use sim::{Config, SimError};
+use results::{ProgramChange, Time};
+use sim::Config;
 use trace::Trace;
 
+use crate::faults;
 use crate::settings::Settings;
 use crate::words::saved;
 
@@ -21,25 +22,22 @@ pub type Varied = Vec<(Vec<ProgramChange>, [f64; 2])>;
 /// The least and the most that each of the best changes saves where frames and machine are a little different, the gain itself included.
 ///
 /// `gains`: what changes gain, of any order. Three variations: other frames; half of the last cache, and slower memory; faster memory.
-pub fn varied(
-    trace: &Trace,
-    settings: &Settings,
-    config: &Config,
-    gains: &[(Vec<ProgramChange>, f64)],
-) -> Result<Varied, SimError> {
+pub fn varied(trace: &Trace, settings: &Settings, config: &Config, gains: &[(Vec<ProgramChange>, f64)]) -> Varied {
     let mut best: Vec<&(Vec<ProgramChange>, f64)> = gains.iter().collect();
     best.sort_by(|a, b| b.1.total_cmp(&a.1));
     best.truncate(MOST);
-    if best.is_empty() {
-        return Ok(Vec::new());
+    // Without a core times compare placements, and are no times.
+    if best.is_empty() || config.machine.core.is_none() {
+        return Vec::new();
     }
-    let wall = |config: &Config, changes: &[ProgramChange]| -> Result<Option<u64>, SimError> {
+    // A machine that is a little smaller may have no room for the program: then this says nothing.
+    let time = |config: &Config, changes: &[ProgramChange]| -> Option<Time> {
         let config = Config {
             changes: changes.to_vec(),
             ..config.clone()
         };
-        let runs = settings.simulate(trace, &config)?;
-        Ok(runs.first().map(|run| run.outcome.time_ns.wall))
+        let runs = settings.simulate(trace, &config).ok()?;
+        runs.first().map(|run| run.outcome.time_ns)
     };
     let runs: Vec<(Config, &[ProgramChange])> = variations(config)
         .into_iter()
@@ -49,23 +47,24 @@ pub fn varied(
             all.into_iter().map(move |changes| (config.clone(), changes))
         })
         .collect();
-    let walls: Result<Vec<Option<u64>>, SimError> =
-        runs.par_iter().map(|(config, changes)| wall(config, changes)).collect();
-    let walls = walls?;
+    let times: Vec<Option<Time>> = (runs.par_iter())
+        .map(|(config, changes)| time(config, changes))
+        .collect();
     let mut found: Varied = best
         .iter()
         .map(|(changes, gain)| (changes.clone(), [*gain; 2]))
         .collect();
-    for of_one in walls.chunks(best.len() + 1) {
+    for of_one in times.chunks(best.len() + 1) {
         let (base, changed) = of_one.split_at(1);
-        for ((_, [least, most]), wall) in found.iter_mut().zip(changed) {
-            let Some(gain) = base[0].zip(*wall).map(|(base, wall)| saved(base, wall)) else {
+        for ((changes, [least, most]), time) in found.iter_mut().zip(changed) {
+            let Some((base, time)) = base[0].as_ref().zip(time.as_ref()) else {
                 continue;
             };
+            let gain = saved(base.wall, faults::wall_of(time, base, changes));
             (*least, *most) = (least.min(gain), most.max(gain));
         }
     }
-    Ok(found)
+    found
 }
 
 fn variations(config: &Config) -> Vec<Config> {
@@ -74,7 +73,7 @@ fn variations(config: &Config) -> Vec<Config> {
         ..config.clone()
     };
     let mut all = vec![Config {
-        seed: config.seed + 1,
+        seed: config.seed.wrapping_add(1),
         ..config.clone()
     }];
     let machines = [slower(&config.machine), faster(&config.machine)];
@@ -106,6 +105,11 @@ fn memory(machine: &Machine, times: f64) -> Machine {
     memory.remote_ns *= times;
     memory.dirty_remote_ns *= times;
     memory.bandwidth_gbps /= times;
+    for tier in &mut memory.tiers {
+        tier.latency_ns *= times;
+        tier.far_latency_ns *= times;
+        tier.bandwidth_gbps /= times;
+    }
     machine
 }
 

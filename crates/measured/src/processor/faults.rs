@@ -47,7 +47,7 @@ fn first_touch_ns(bytes: usize, size: Size, page: usize, effort: Effort) -> Opti
     for _ in 0..rounds(effort) {
         area.discard(0, pages).ok()?;
         let [first, second] = [(); 2].map(|()| walk(&mut area));
-        seen.push((first - second) * 1e9 / (bytes / page) as f64);
+        seen.push((first - second) * 1e9 / (area.bytes() / page) as f64);
     }
     Some(median(seen))
 }

@@ -497,6 +497,7 @@ impl Host {
             migrations: self.counts.migrations,
             replications: self.counts.replications,
             collapses: self.counts.collapses,
+            page_faults: run.memory.page_faults,
             ..results::Memory::default()
         };
         run

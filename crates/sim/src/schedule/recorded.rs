@@ -64,7 +64,7 @@ impl Schedule<'_> {
                         match event {
                             Event::Work { .. } => self.event(cpu, thread, &event)?,
                             Event::Window { .. } | Event::Counted { .. } => {
-                                self.engine.faults = None;
+                                self.engine.end_faults();
                                 if let Some(place) = Place::of(&event) {
                                     self.counts(cpu, place, false);
                                 }

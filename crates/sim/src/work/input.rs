@@ -85,6 +85,10 @@ impl Input for ReorderedInput {
         self.plain.mispredictions()
     }
 
+    fn is_whole(&self) -> bool {
+        self.plain.is_whole()
+    }
+
     fn of_references(&self) -> Option<u64> {
         self.plain.of_references()
     }

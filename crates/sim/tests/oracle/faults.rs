@@ -139,6 +139,33 @@ fn traces_with_windows_have_none() {
     assert!(outcome.value()["memory"]["page_faults"].is_null());
 }
 
+/// A page that is unmapped where faults end is the same page when it is touched again.
+#[test]
+fn windows_end_faults_and_leave_pages_alone() {
+    let mut program = Program::new(1);
+    program.event(0, map(AT, 2, Allocation::Map));
+    touch(&mut program, 0..2);
+    program.event(0, Event::Free { addr: AT });
+    program.event(0, Event::Window { index: 0 });
+    touch(&mut program, 0..4);
+    let outcome = both::run(&machine(), &program, "page-coloring");
+    outcome.memory("pages", 4);
+    outcome.memory("pages_max", 4);
+}
+
+/// A block of the heap that begins where a mapping does is freed, and the mapping stays.
+#[test]
+fn blocks_of_the_heap_are_no_mappings() {
+    let mut program = Program::new(1);
+    program.event(0, map(AT, 4, Allocation::Map));
+    program.event(0, map(AT, 1, Allocation::Heap));
+    touch(&mut program, 0..4);
+    program.event(0, Event::Free { addr: AT });
+    program.event(0, Event::Work { instructions: 1 });
+    touch(&mut program, 0..4);
+    faults(&both::run(&machine(), &program, "page-coloring"), 4, 0);
+}
+
 /// Programs that map, touch and unmap, in part and whole, in two processes.
 fn programs() -> impl Strategy<Value = Program> {
     let kind = select(vec![

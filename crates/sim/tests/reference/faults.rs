@@ -25,6 +25,8 @@ pub struct Faults {
     fault_ns: f64,
     clear_ns: f64,
     blocks: Vec<Block>,
+    /// Where blocks of the heap live.
+    heap: HashSet<(u32, u64)>,
     /// Pages that were touched.
     touched: HashSet<Page>,
     /// Of these, those that were unmapped since.
@@ -52,6 +54,7 @@ impl Faults {
             fault_ns: memory.fault_ns,
             clear_ns: memory.clear_ns,
             blocks: Vec::new(),
+            heap: HashSet::new(),
             touched: HashSet::new(),
             unmapped: HashSet::new(),
             huge: HashSet::new(),
@@ -104,7 +107,7 @@ impl Faults {
                 if let Some((ended, at, pages)) = self.ended.get_mut(&thread) {
                     let same = (space, stack, kind) == (ended.space, ended.stack, ended.kind);
                     let inside = start >= ended.start && start + bytes <= ended.start + ended.bytes;
-                    if *at == now && same && inside && bytes > 0 {
+                    if *at == now && same && inside && bytes > 0 && bytes < ended.bytes {
                         let (first, last) = (start / self.page_bytes, (start + bytes - 1) / self.page_bytes);
                         pages.retain(|page| {
                             let left = (first..=last).contains(&page.number);
@@ -117,7 +120,9 @@ impl Faults {
                         self.ended.remove(&thread);
                     }
                 }
-                if kind != Allocation::Heap && bytes > 0 {
+                if kind == Allocation::Heap {
+                    self.heap.insert((space, start));
+                } else if bytes > 0 {
                     self.blocks.retain(|other| (other.space, other.start) != (space, start));
                     self.blocks.push(block);
                 }
@@ -125,6 +130,9 @@ impl Faults {
             }
             Event::Free { addr } => {
                 self.ended.remove(&thread);
+                if self.heap.remove(&(space, addr)) {
+                    return Vec::new();
+                }
                 let Some(at) = (self.blocks.iter()).position(|block| (block.space, block.start) == (space, addr))
                 else {
                     return Vec::new();

@@ -109,7 +109,7 @@ impl Advise {
 /// says of it.
 fn in_program(outcome: &Outcome, alone: bool) -> u64 {
     let of_system = if alone { outcome.time_ns.page_faults } else { 0 };
-    outcome.time_ns.wall - of_system
+    outcome.time_ns.wall.saturating_sub(of_system)
 }
 
 /// Runs both in turn. Error: one of them did not end in good order, and how.
