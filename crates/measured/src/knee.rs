@@ -17,6 +17,7 @@ pub struct Knee {
 /// bytes of the level before; where that is already as slow as memory, the last level gives this
 /// process nothing and the capacity is that of the levels before.
 pub fn capacity(curve: &[Point], private: u64) -> Knee {
+    let curve = rising(curve);
     let outside_ns = curve.last().map_or(0.0, |point| point.ns);
     let behind = curve.iter().find(|point| point.bytes > private);
     let within = curve.iter().rfind(|point| point.bytes <= private);
@@ -33,6 +34,18 @@ pub fn capacity(curve: &[Point], private: u64) -> Knee {
         inside_ns,
         outside_ns,
     }
+}
+
+/// The curve without busy moments: no working set is served faster than a smaller one, and what a smaller one took longer
+/// was something else.
+fn rising(curve: &[Point]) -> Vec<Point> {
+    let mut rising = curve.to_vec();
+    let mut least = f64::INFINITY;
+    for point in rising.iter_mut().rev() {
+        least = least.min(point.ns);
+        point.ns = least;
+    }
+    rising
 }
 
 /// Working sets, in whole pages, between the last that is still inside and the first that is not: each an eighth larger
@@ -110,6 +123,20 @@ mod tests {
         ]);
         let knee = capacity(&curve, 512 * K);
         assert_eq!((knee.bytes, knee.inside_ns, knee.outside_ns), (32 * M, 12.0, 95.0));
+    }
+
+    #[test]
+    fn a_busy_moment_is_no_level() {
+        let curve = curve(&[
+            (512 * K, 4.0),
+            (M, 25.0),
+            (2 * M, 40.0),
+            (4 * M, 16.0),
+            (8 * M, 90.0),
+            (64 * M, 110.0),
+        ]);
+        let knee = capacity(&curve, 512 * K);
+        assert_eq!((knee.bytes, knee.inside_ns, knee.outside_ns), (4 * M, 16.0, 110.0));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub struct Measured {
     /// What translation adds to a load on huge pages of as many bytes; none where they are translated whole.
     #[serde(default)]
     pub huge_refill_ns: Option<f64>,
-    /// Time over working set, every line of each page.
+    /// Time over working set, one line of each pair.
     pub curve: Vec<Point>,
     /// Time that the TLB adds, over bytes of pages of which one line each is used.
     pub tlb_curve: Vec<Point>,
@@ -282,7 +282,7 @@ impl Described {
     }
 }
 
-/// Most memory that a measurement takes.
+/// The largest working set of a measurement, which takes twice as much memory.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Working sets from the innermost cache to well beyond the last level.
