@@ -11,8 +11,8 @@ const RANGE: &str = "truth/range.json";
 const BEGIN: &str = "<!-- table: make truth TRUTH_FLAGS=--write-book -->";
 const END: &str = "<!-- end of table -->";
 const LIST: &str = "truth/pairs.toml";
-/// Part of the pairs says nothing of the others.
-const FAILED_MOST: usize = 3;
+/// So many pairs may fail, as some do where neighbors are loud: the page names them. Fewer pairs say nothing of the others.
+const FAILED_MOST: usize = 5;
 
 /// Writes what `domicile truth --json` printed into the book, and the range to where `advise` has it from.
 pub fn write(root: &Path, file: &Path) -> Result<String, String> {

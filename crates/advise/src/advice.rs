@@ -124,6 +124,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         false_sharing: COLLISIONS,
         curves: plan.all && plan.with_colors(),
         causes: true,
+        timeline: true,
         remote: plan.all && machine.memory.all_nodes() > 1,
         sharing: plan.all && trace.threads().len() > 1 && machine.divided_cache().is_some(),
         ..Detail::default()
@@ -137,6 +138,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let evidence = runs.iter_mut().find_map(|run| run.evidence.take());
     let remote = runs.iter_mut().find_map(|run| run.remote.take());
     let shared = runs.iter_mut().find_map(|run| run.sharing.take());
+    let timeline = runs.iter_mut().find_map(|run| run.outcome.timeline.take());
     let samples = samples::in_words(evidence.as_ref(), curves.as_ref());
     let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
     let mut slots = None;
@@ -187,6 +189,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let names: Vec<Name> = config.policies.iter().map(|policy| policy.name.clone()).collect();
     let mut advice = advice_of(machine, facts, &plan.baseline, &names, outcomes, notes);
     advice.slots = slots;
+    advice.timeline = timeline;
     if let Some((evidence, base)) = evidence.zip(advice.base()) {
         let mut found = causes(&evidence, machine, plan.with_colors(), base);
         let colors = best_colors(&advice, base);

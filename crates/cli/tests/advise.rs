@@ -136,9 +136,29 @@ fn the_result_is_written_and_shown_again() {
     let (again, _) = output(&["report", &result], 0);
     assert!(text.starts_with(&again), "{again}\n--- is not the start of\n{text}");
     let page = room.path("advice.html");
-    output(&["report", &result, "--html", &page], 0);
+    output(&["report", &result, "-o", &page], 0);
     let html = std::fs::read_to_string(&page).unwrap();
-    assert!(html.starts_with("<!doctype html>") && html.contains("L2 misses"));
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("L2 misses"));
+    let (_, said) = output(&["report", &result, "-o", &page, "--html", &page], 2);
+    assert!(said.contains("cannot be used with"), "{said}");
+    let (at_once, full) = (room.path("at-once.html"), room.path("at-once.json"));
+    let (text, _) = output(
+        &[
+            "advise",
+            "--machine",
+            "simos-r4400",
+            "--cpus",
+            "1",
+            "-o",
+            &full,
+            "--html",
+            &at_once,
+            &trace,
+        ],
+        0,
+    );
+    assert!(text.ends_with(&format!("Page: {at_once}\n")), "{text}");
+    assert_eq!(std::fs::read_to_string(&at_once).unwrap(), html);
     assert_eq!(json(&["report", &result, "--json"])[0]["baseline"], "random");
     assert_eq!(
         json(&["report", &result, "--html", &page, "--force", "--json"])[0]["page"],

@@ -61,7 +61,7 @@ fn of_an_unmodified_program_advice_says_what_it_would_gain_and_how() {
     let html = room.path("advice.html");
     output(&["report", &result, "--html", &html], 0);
     let html = std::fs::read_to_string(html).unwrap();
-    assert!(html.contains("<h2>Compiler-directed page coloring</h2>"));
+    assert!(html.contains(">Compiler-directed page coloring of L2</a></h2>"));
 }
 
 #[test]

@@ -4,9 +4,10 @@
 //! needed but once a visit, and no prefetcher foresees the next load. Page by page some do: processors learn which
 //! lines of a page are used (AMD's Zen 5 halves the time of such a walk), which a list in random places has nothing of.
 //!
-//! Only every other line is visited. Processors bring the other line of a pair along (AMD's up/down prefetcher, Intel's
-//! adjacent-line prefetcher), so that half of a walk over all lines finds its line brought already: on a Zen 3 a load from
-//! memory seems to take 90 ns then, and 125 in a list in random places.
+//! Processors bring the other line of a pair along (AMD's up/down prefetcher, Intel's adjacent-line prefetcher), so that half
+//! of a walk over all lines finds its line brought already: on a Zen 3 a load from memory seems to take 90 ns then, and takes
+//! 125 in a list in random places. So memory is timed by every other line ([`lines_apart`]). What caches hold is found by all
+//! lines ([`lines`]): lines that are brought and never used take half of a cache.
 
 use std::hint::black_box;
 
@@ -21,25 +22,49 @@ use super::{Effort, Point};
 const LINE: u64 = 64;
 /// Indices in a line.
 const STEP: usize = LINE as usize / 4;
-/// Of so many lines one is visited.
-const PAIR: u64 = 2;
-
-/// An area for working sets of up to so many bytes of lines.
-pub(super) fn room_for(bytes: u64) -> Vec<u32> {
-    vec![0; (PAIR * bytes / 4) as usize]
+/// Which lines of a page are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lines {
+    All,
+    /// Every other one: the even ones of even pages, the odd ones of odd pages, so that all sets of a cache get as many.
+    Apart,
 }
 
-/// Time a load over each working set, in bytes of the lines that are visited.
+impl Lines {
+    /// Of so many lines one is visited.
+    fn step(self) -> u64 {
+        match self {
+            Lines::All => 1,
+            Lines::Apart => 2,
+        }
+    }
+
+    /// An area for working sets of up to so many bytes of lines.
+    pub fn room(self, bytes: u64) -> Vec<u32> {
+        vec![0; (self.step() * bytes / 4) as usize]
+    }
+}
+
+/// Time a load over each working set, with every line of each page.
 pub fn lines(sizes: &[u64], page_bytes: u64, effort: Effort) -> Vec<Point> {
+    walked(Lines::All, sizes, page_bytes, effort)
+}
+
+/// Time a load over a working set of so many bytes of lines, with every other line of each page.
+pub fn lines_apart(bytes: u64, page_bytes: u64, effort: Effort) -> f64 {
+    walked(Lines::Apart, &[bytes], page_bytes, effort)[0].ns
+}
+
+fn walked(lines: Lines, sizes: &[u64], page_bytes: u64, effort: Effort) -> Vec<Point> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let most = sizes.iter().copied().max().unwrap_or(0);
-    let mut room = room_for(most);
+    let mut room = lines.room(most);
     let loads = match effort {
         Effort::Quick => LOADS_MIN,
         Effort::Careful => LOADS_MAX,
     };
     curve(sizes, effort, |bytes| {
-        let ring = shuffled_pages(bytes, page_bytes, &mut random);
+        let ring = shuffled_pages(lines, bytes, page_bytes, &mut random);
         link(&mut room, &ring);
         time(&room, ring[0], ring.len() as u64, loads)
     })
@@ -79,7 +104,7 @@ pub fn huge_pages(page_bytes: u64, bytes: u64, effort: Effort) -> Option<f64> {
 
 /// What loads of one line a page take longer than those of as many lines side by side.
 fn beyond_close(room: &mut [u32], count: u64, page_bytes: u64, random: &mut Random) -> f64 {
-    let dense = shuffled_pages(count * LINE, page_bytes, random);
+    let dense = shuffled_pages(Lines::All, count * LINE, page_bytes, random);
     link(room, &dense);
     let close = time(room, dense[0], count, LOADS_MIN);
     let mut sparse: Vec<u32> = (0..count).map(|page| apart(page, page_bytes)).collect();
@@ -149,11 +174,11 @@ fn curve(sizes: &[u64], effort: Effort, mut ns: impl FnMut(u64) -> f64) -> Vec<P
 /// follow pages one by one gain nothing from 16 at a time.
 const GROUP: usize = 32;
 
-/// Lines of so many bytes as indices: groups of pages in random order, lines in random order in each group. Odd pages have odd lines, so
-/// that all sets of a cache get as many.
-pub(super) fn shuffled_pages(bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
+/// Lines of so many bytes as indices: groups of pages in random order, lines in random order in each group.
+pub(super) fn shuffled_pages(which: Lines, bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
     let lines = (bytes / LINE).max(1) as u32;
-    let of_a_page = (page_bytes / LINE / PAIR) as u32;
+    let step = which.step() as u32;
+    let of_a_page = (page_bytes / LINE) as u32 / step;
     let mut pages: Vec<u32> = (0..lines.div_ceil(of_a_page)).collect();
     random.shuffle(&mut pages);
     let mut ring = Vec::with_capacity(lines as usize);
@@ -161,7 +186,7 @@ pub(super) fn shuffled_pages(bytes: u64, page_bytes: u64, random: &mut Random) -
         let from = ring.len();
         let lines_of = |&page: &u32| {
             let ours = page * of_a_page..lines.min((page + 1) * of_a_page);
-            ours.map(move |line| (line * PAIR as u32 + page % PAIR as u32) * STEP as u32)
+            ours.map(move |line| (line * step + page % step) * STEP as u32)
         };
         ring.extend(group.iter().flat_map(lines_of));
         random.shuffle(&mut ring[from..]);
@@ -222,35 +247,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_visits_one_line_of_each_pair_once_and_group_by_group() {
-        let mut random = Random(1);
-        let pages = 2 * GROUP + 1;
-        let bytes = pages as u64 * 4096 / PAIR;
-        let ring = shuffled_pages(bytes, 4096, &mut random);
-        let mut room = room_for(bytes);
-        link(&mut room, &ring);
-        let mut at = ring[0];
-        let mut seen = Vec::new();
-        for _ in 0..ring.len() {
-            seen.push(at);
-            at = room[at as usize];
+    fn a_ring_visits_every_line_once_and_group_by_group() {
+        for (which, of_a_page) in [(Lines::All, 64u32), (Lines::Apart, 32)] {
+            let mut random = Random(1);
+            let pages = 2 * GROUP as u32 + 1;
+            let bytes = u64::from(pages * of_a_page) * LINE;
+            let ring = shuffled_pages(which, bytes, 4096, &mut random);
+            let mut room = which.room(bytes);
+            link(&mut room, &ring);
+            let mut at = ring[0];
+            let mut seen = Vec::new();
+            for _ in 0..ring.len() {
+                seen.push(at);
+                at = room[at as usize];
+            }
+            assert_eq!(at, ring[0]);
+            for group in seen.chunks(GROUP * of_a_page as usize) {
+                let mut pages: Vec<u32> = group.iter().map(|index| index / 1024).collect();
+                let changes = pages.windows(2).filter(|pair| pair[0] != pair[1]).count();
+                pages.sort_unstable();
+                pages.dedup();
+                assert_eq!(
+                    pages.len(),
+                    group.len() / of_a_page as usize,
+                    "a page is met in one group alone"
+                );
+                assert!(
+                    pages.len() == 1 || changes > group.len() / 2,
+                    "pages of a group are mixed"
+                );
+            }
+            seen.sort_unstable();
+            let visited = |line: &u32| which == Lines::All || line % 2 == line / 64 % 2;
+            let expected: Vec<u32> = (0..pages * 64).filter(visited).map(|line| line * 16).collect();
+            assert_eq!(seen, expected);
         }
-        assert_eq!(at, ring[0]);
-        for group in seen.chunks(GROUP * 32) {
-            let mut pages: Vec<u32> = group.iter().map(|index| index / 1024).collect();
-            let changes = pages.windows(2).filter(|pair| pair[0] != pair[1]).count();
-            pages.sort_unstable();
-            pages.dedup();
-            assert_eq!(pages.len(), group.len() / 32, "a page is met in one group alone");
-            assert!(
-                pages.len() == 1 || changes > group.len() / 2,
-                "pages of a group are mixed"
-            );
-        }
-        seen.sort_unstable();
-        let odd_in_odd_pages = |pair: u32| pair * 2 + pair / 32 % 2;
-        let expected: Vec<u32> = (0..pages as u32 * 32).map(|pair| odd_in_odd_pages(pair) * 16).collect();
-        assert_eq!(seen, expected);
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub struct Measured {
     /// What translation adds to a load on huge pages of as many bytes; none where they are translated whole.
     #[serde(default)]
     pub huge_refill_ns: Option<f64>,
-    /// Time over working set, one line of each pair.
+    /// Time over working set, every line of each page.
     pub curve: Vec<Point>,
     /// Time that the TLB adds, over bytes of pages of which one line each is used.
     pub tlb_curve: Vec<Point>,
@@ -160,7 +160,7 @@ pub fn measure(effort: Effort) -> Measured {
     let sizes = sizes(described.innermost, described.largest, effort);
     let curve = timed(&sizes, Vec::new(), &described, effort);
     let tlb_curve = chase::pages(described.page_bytes, effort);
-    let figures = figures(curve, tlb_curve, described.private);
+    let figures = figures(curve, tlb_curve, &described, effort);
     Measured {
         walkers: walkers(&figures, described.page_bytes, effort),
         huge_refill_ns: huge_refill_ns(&figures, described.page_bytes, effort),
@@ -209,7 +209,7 @@ pub fn last_level_again() -> Option<Measured> {
     let fresh = Measured {
         walkers: before.walkers,
         huge_refill_ns: before.huge_refill_ns,
-        ..figures(curve, before.tlb_curve, described.private)
+        ..figures(curve, before.tlb_curve, &described, Effort::Quick)
     };
     Some(keep(&machine, effort, fresh))
 }
@@ -223,14 +223,17 @@ fn timed(sizes: &[u64], mut curve: Vec<Point>, described: &Described, effort: Ef
     curve
 }
 
-/// The figures that two curves come to.
-fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, private: u64) -> Measured {
-    let capacity = knee::capacity(&curve, private);
+/// The figures that two curves come to, and memory's time, which is taken by lines that no prefetcher brings.
+fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, described: &Described, effort: Effort) -> Measured {
+    let capacity = knee::capacity(&curve, described.private);
+    let largest = curve.iter().map(|point| point.bytes).max().unwrap_or(described.largest);
+    let apart_ns = chase::lines_apart(largest, described.page_bytes, effort);
     let reach = knee::reach(&tlb_curve, capacity.inside_ns);
     Measured {
         cache_bytes: capacity.bytes,
         cache_ns: capacity.inside_ns,
-        memory_ns: capacity.outside_ns,
+        // Never less than by all lines, whatever a busy moment did.
+        memory_ns: apart_ns.max(capacity.outside_ns),
         tlb_reach_bytes: reach.map(|reach| reach.bytes),
         refill_ns: reach.map(|reach| reach.outside_ns),
         walkers: None,
@@ -282,7 +285,7 @@ impl Described {
     }
 }
 
-/// The largest working set of a measurement, which takes twice as much memory.
+/// The largest working set; memory is timed over one of as many bytes in twice as much memory.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Working sets from the innermost cache to well beyond the last level.

@@ -1,6 +1,6 @@
 //! Hints for page colors, in a line for people.
 
-use results::{CdpcAdvice, CdpcArray, bytes, count};
+use results::{CdpcAdvice, count};
 
 fn many(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
@@ -18,12 +18,4 @@ pub fn facts(advice: &CdpcAdvice) -> String {
         advise::cdpc_in_words(hints),
         many(hints.colors.into(), "color")
     )
-}
-
-/// An array's size, where it is known.
-pub fn size(array: &CdpcArray) -> String {
-    match array.bytes {
-        0 => String::new(),
-        size => bytes(size),
-    }
 }

@@ -161,7 +161,7 @@ fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> S
 }
 
 /// A gain, and how far it may be off, where that is known.
-fn saves(gain: f64, range: Option<[f64; 2]>) -> String {
+pub fn saves(gain: f64, range: Option<[f64; 2]>) -> String {
     let simulated = percent(gain);
     match range.map(|range| range.map(|part| part * 100.0)) {
         None => format!("saves {simulated} (simulated)"),
@@ -211,20 +211,7 @@ fn styled_columns(text: &str) -> usize {
 /// Where the time goes, in one bar.
 pub fn time(outcome: &Outcome, width: usize) -> String {
     let time = &outcome.time_ns;
-    let worked = time.worked().max(1) as f64;
-    let parts = [
-        ("busy", time.busy),
-        ("caches", time.cache_stall),
-        ("memory", time.local_stall),
-        ("other nodes", time.remote_stall),
-        ("TLB", time.tlb_stall),
-        ("prefetches", time.prefetch_stall),
-        ("policy", time.policy_overhead),
-        ("page faults", time.page_faults),
-    ];
-    let parts = parts.into_iter().map(|(name, ns)| (name, ns as f64 / worked));
-    let mut parts: Vec<(&str, f64)> = parts.filter(|(_, part)| *part >= SEEN).collect();
-    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let parts = time_parts(outcome);
     let one = |(name, part): &(&str, f64)| {
         let length = (part * BAR).round().max(1.0) as usize;
         unbroken(&format!("{} {name} {}", bar(1.0, length), percent(*part)))
@@ -237,6 +224,26 @@ pub fn time(outcome: &Outcome, width: usize) -> String {
         text += &format!("; {}", unbroken(&format!("cpus idle {idle}")));
     }
     paragraph("", &text, width, PLAIN).trim_start().to_string()
+}
+
+/// The parts of the time that can be seen, the largest first, as fractions of the time in which cpus worked.
+pub fn time_parts(outcome: &Outcome) -> Vec<(&'static str, f64)> {
+    let time = &outcome.time_ns;
+    let worked = time.worked().max(1) as f64;
+    let parts = [
+        ("busy", time.busy),
+        ("caches", time.cache_stall),
+        ("memory", time.local_stall),
+        ("other nodes", time.remote_stall),
+        ("TLB", time.tlb_stall),
+        ("prefetches", time.prefetch_stall),
+        ("policy", time.policy_overhead),
+        ("page faults", time.page_faults),
+    ];
+    let parts = parts.into_iter().map(|(name, ns)| (name, ns as f64 / worked));
+    let mut parts: Vec<(&'static str, f64)> = parts.filter(|(_, part)| *part >= SEEN).collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    parts
 }
 
 #[cfg(test)]

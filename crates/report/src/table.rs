@@ -214,6 +214,11 @@ impl Table {
         &self.rows
     }
 
+    /// Whether it stands under the title of the table before it.
+    pub fn is_continued(&self) -> bool {
+        self.continued
+    }
+
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

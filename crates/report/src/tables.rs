@@ -17,10 +17,8 @@ use results::{Advice, CLASSES, ClassTotals, Outcome, Structure, bytes, count};
 
 use crate::table::{Cell, Column, Role, Table, Tone, unbroken};
 
-pub use causes::{TITLE as CAUSES, place as place_of_cause, what_to_do};
 pub use comparison::{ROWS as COMPARED_ROWS, of_comparison, unchanged};
 pub use found::{daemon, doctor};
-pub use gains::ARRAYS;
 pub use lists::{machines, policies};
 pub use live_homes::live_homes;
 pub use outcomes::{own, times};

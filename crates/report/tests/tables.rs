@@ -60,7 +60,7 @@ fn the_page_stands_alone_and_escapes_what_it_shows() {
     let mut advice = advice();
     advice.program = "<script>alert('x')</script>".to_string();
     let page = report::advice_page(&advice);
-    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"));
     assert!(!page.contains("http:") && !page.contains("https:") && !page.contains("url("));
     assert!(page.contains("build_table (join.c:120)") && page.contains("counters[1].hits"));

@@ -11,6 +11,7 @@ use crate::number::count;
 use crate::outcome::Outcome;
 use crate::regions::RegionsAdvice;
 use crate::sharing::SharingAdvice;
+use crate::timeline::Timeline;
 use crate::todo::Todo;
 use crate::truth::TruthRange;
 use crate::verified::Verified;
@@ -42,6 +43,9 @@ pub struct Advice {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source_lines: Vec<SourceLine>,
     pub false_sharing: Vec<Collision>,
+    /// What was waited for over time under the baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
     /// Why the worst of them miss, and what to do about it: those whose cure saves most first, then the longest waiting.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,

@@ -37,6 +37,7 @@ pub mod schema;
 mod sharing;
 mod short;
 pub mod site;
+mod timeline;
 mod todo;
 mod truth;
 mod verified;
@@ -78,6 +79,7 @@ pub use sharing::{
     SharedStructure, SharingAdvice, SharingEdge, SharingGraph, SharingGroup, SharingThread, ThreadPlacement,
 };
 pub use short::short;
+pub use timeline::{Timeline, TimelineBlock, TimelineRow};
 pub use todo::{Instead, Todo};
 pub use truth::{
     Truth, TruthAbout, TruthBeside, TruthFailed, TruthMeasured, TruthPair, TruthPredicted, TruthRange, TruthRound,

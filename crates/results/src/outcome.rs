@@ -8,6 +8,7 @@ use crate::lenient::ns;
 use crate::placed::{Cdpc, Slots};
 use crate::program_change::ProgramChange;
 use crate::regions::Regions;
+use crate::timeline::Timeline;
 use crate::windows::Windows;
 
 /// One run: a trace on a machine under a policy.
@@ -75,6 +76,9 @@ pub struct Outcome {
     /// The lines with the most false sharing; absent where not asked for, empty where misses were not classed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub false_sharing: Option<Vec<Collision>>,
+    /// What was waited for over time; absent where not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
 }
 
 impl Outcome {

@@ -61,6 +61,8 @@ pub struct Detail {
     pub remote: bool,
     /// Which threads share which lines, and how often one needs what another has.
     pub sharing: bool,
+    /// What is waited for over time, by data structure, thread and place.
+    pub timeline: bool,
     /// Curves and causes from everything that the run does, where long runs are else looked at by samples.
     pub exact: bool,
     /// The totals cpu by cpu (machines with several cpus).
@@ -82,6 +84,7 @@ impl Detail {
             || self.causes
             || self.remote
             || self.sharing
+            || self.timeline
     }
 
     /// The part that comes with the totals.
@@ -106,6 +109,7 @@ impl Default for Detail {
             causes: false,
             remote: false,
             sharing: false,
+            timeline: false,
             exact: false,
             per_cpu: true,
             placements: false,

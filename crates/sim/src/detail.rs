@@ -13,6 +13,7 @@ mod lines;
 mod remote;
 mod report;
 mod rows;
+mod timeline;
 mod together;
 
 use trace::{Dependence, Event, Op, Site};
@@ -34,6 +35,7 @@ use clashes::{Clashes, NO_PAIR};
 use lines::Lines;
 use remote::Remote;
 use rows::Rows;
+use timeline::{Place, Timeline};
 use together::{Together, Touch};
 
 /// What a run's input knows by name.
@@ -76,6 +78,9 @@ pub struct Detail {
     together: Option<Box<Together>>,
     /// Beside `remote`, whose first touches it names.
     callers: Option<Callers>,
+    timeline: Option<Box<Timeline>>,
+    /// The kind of the first caches for data.
+    first: u16,
     references: Vec<u64>,
     /// Nobody but `together` looks: who is served by whom is not asked.
     touches_only: bool,
@@ -123,6 +128,8 @@ impl Detail {
                     .then(|| Box::new(Remote::new(config.machine.memory.nodes))),
                 together: wanted.sharing.then(|| Box::new(Together::new(threads, layout))),
                 callers: wanted.remote.then(|| Callers::new(names)),
+                timeline: wanted.timeline.then(|| Box::new(Timeline::new(layout.page_bits))),
+                first: layout.data.first().map_or(0, |&kind| kind as u16),
                 references: Vec::new(),
                 touches_only: {
                     let others = config::Detail {
@@ -159,6 +166,9 @@ impl Detail {
         }
         if let Some(together) = &mut self.together {
             together.restart();
+        }
+        if let Some(timeline) = &mut self.timeline {
+            **timeline = Timeline::new(timeline.page_bits());
         }
     }
 
@@ -264,6 +274,18 @@ impl Detail {
     }
 }
 
+/// A thread's number; its name too, where not all have the same.
+fn thread_name(names: &Names, thread: u32) -> String {
+    let threads = names.tables.threads;
+    match threads.get(thread as usize) {
+        None => thread.to_string(),
+        Some(known) if known.name.is_empty() || threads.iter().all(|other| other.name == known.name) => {
+            known.number.to_string()
+        }
+        Some(known) => format!("{} ({})", known.number, known.name),
+    }
+}
+
 /// The key of a miss whose class is not decided yet.
 #[inline(always)]
 pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
@@ -334,6 +356,16 @@ impl Engine {
         {
             causes.looked_up(step.kind, hit);
         }
+        if let Some(timeline) = &mut detail.timeline
+            && !hit
+            && !a.fetch
+            && !detail.quiet
+            && step.kind == detail.first
+        {
+            let structures = &mut detail.structures;
+            let structure = || structures.lookup(a.who.space, a.named_address);
+            timeline.missed(Place::of(a, self.cpus[a.who.cpu as usize].clock), structure);
+        }
     }
 
     /// A piece missed in a kind of cache; `class` is `None` where classes are off.
@@ -381,12 +413,16 @@ impl Engine {
         {
             return;
         }
+        let now = self.cpus[a.who.cpu as usize].clock;
         let stall = self.waited_for(a);
         let translation = tlb_missed.then(|| self.waited_for_translation(a));
         if let Some(detail) = &mut self.detail {
             if stall > 0 {
                 let key = detail.key(a);
                 detail.stall(key, stall);
+                if let Some(timeline) = &mut detail.timeline {
+                    timeline.waited(Place::of(a, now), key.structure, stall);
+                }
             }
             if detail.causes.is_some() && !a.fetch {
                 detail.watch(a, translation, stall);

@@ -72,6 +72,10 @@ pub struct Advise {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Write the result as one HTML page that needs nothing else
+    #[arg(long, value_name = "PAGE")]
+    html: Option<PathBuf>,
+
     /// Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`
     #[arg(long, value_name = "FILE")]
     write_slots: Option<PathBuf>,
@@ -316,6 +320,7 @@ impl Advise {
         apart(&[
             ("the trace", self.trace.as_deref()),
             ("`--output`", self.output.as_deref()),
+            ("`--html`", self.html.as_deref()),
             ("`--write-slots`", self.write_slots.as_deref()),
             ("`--write-placement`", self.write_placement.as_deref()),
             ("`--annotate`", self.annotate.as_deref()),
@@ -327,6 +332,8 @@ impl Advise {
             None if json => None,
             None => Some(self.overwrite.unnamed(Path::new(RESULT), what)?),
         };
+        let page = self.html.as_ref();
+        let page = page.map(|file| self.overwrite.destination(file, "the page"));
         let slots = self.write_slots.as_ref();
         let slots = slots.map(|file| self.overwrite.destination(file, "the plan of cache slots"));
         let annotated = self.annotate.as_ref();
@@ -340,6 +347,7 @@ impl Advise {
         }
         Ok(Places {
             result,
+            page: page.transpose()?,
             slots: slots.transpose()?,
             placement: placement.transpose()?,
             annotated: annotated.transpose()?,

@@ -37,6 +37,10 @@ pub struct Report {
     #[arg(long, value_name = "PAGE")]
     html: Option<PathBuf>,
 
+    /// The same
+    #[arg(short, long, value_name = "PAGE", conflicts_with = "html")]
+    output: Option<PathBuf>,
+
     #[command(flatten)]
     details: Details,
 
@@ -49,32 +53,29 @@ pub struct Report {
 
 impl Report {
     pub fn run(&self, console: &mut Console) -> Done {
-        if self.overwrite.force && self.html.is_none() {
+        if self.overwrite.force && self.page().is_none() {
             return Err(Failure::usage(
                 "`--force` is for a file that is written; add `--html PAGE`",
             ));
         }
-        let top = self.shown.top(match (&self.html, console.json()) {
+        let top = self.shown.top(match (self.page(), console.json()) {
             (Some(_), _) => Some("is of the lists that are printed as text: leave out `--top` or `--html`"),
             (None, true) => Some(OF_JSON),
             (None, false) => None,
         })?;
         // Two streams are no file that could be written over.
         let is_file = |path: &&Path| *path != Path::new(STANDARD);
-        let read = [("the result", Some(&*self.file)), ("`--html`", self.html.as_deref())];
-        let after = [
-            ("the result", self.after.as_deref()),
-            ("`--html`", self.html.as_deref()),
-        ];
+        let read = [("the result", Some(&*self.file)), ("`--html`", self.page())];
+        let after = [("the result", self.after.as_deref()), ("`--html`", self.page())];
         apart(&after.map(|(what, path)| (what, path.filter(is_file))))?;
         apart(&read.map(|(what, path)| (what, path.filter(is_file))))?;
-        let printed = self.html.as_deref() == Some(Path::new(STANDARD));
+        let printed = self.page() == Some(Path::new(STANDARD));
         if printed && console.json() {
             return Err(Failure::usage(
                 "`--html -` prints a page, and `--json` a result: leave one out",
             ));
         }
-        let page = self.html.as_ref().filter(|_| !printed);
+        let page = self.page().filter(|_| !printed);
         let place = page.map(|page| self.overwrite.destination(page, "the page"));
         let place = place.transpose()?;
         if self.after.is_none() && !self.judging.conditions.is_empty() {
@@ -121,6 +122,11 @@ impl Report {
             console.text(&report::verified(verified, columns))?;
         }
         shown.ended(console)
+    }
+
+    /// Where the page goes.
+    fn page(&self) -> Option<&Path> {
+        self.html.as_deref().or(self.output.as_deref())
     }
 
     fn read(&self) -> Result<Read, Failure> {

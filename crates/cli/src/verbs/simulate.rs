@@ -112,6 +112,8 @@ enum By {
     /// A line of the source, and which data it waits for
     Line,
     Page,
+    /// What is waited for over time, in JSON
+    Time,
 }
 
 impl Simulate {
@@ -168,6 +170,7 @@ impl Simulate {
             structures: self.by.contains(&By::Structure),
             source_lines: if self.by.contains(&By::Line) { usize::MAX } else { 0 },
             pages: self.pages(top),
+            timeline: self.by.contains(&By::Time),
             ..sim::Detail::default()
         };
         let mut config = self.model.config(machine, policies, detail)?;

@@ -16,6 +16,7 @@ const ADDED: &[&str] = &[
     "exit",
     "basis",
     "part",
+    "timeline",
 ];
 
 /// A policy that an advice has simulated since.
@@ -38,13 +39,10 @@ const NULL: [&str; 7] = [
     "/tlb/misses",
 ];
 
-/// A cell of a page in which what is not known was 0, and what it is now.
-const UNKNOWN: [&str; 2] = ["<td class=\"number none\">0</td>", "<td class=\"number none\">–</td>"];
-
 /// Compares what was saved with what is there now; a difference is reported.
 pub fn same(before: &str, now: &str, json: bool) -> Result<(), String> {
     if !json {
-        let differs = |(_, (a, b)): &(usize, (&str, &str))| a != b && [*a, *b] != UNKNOWN;
+        let differs = |(_, (a, b)): &(usize, (&str, &str))| a != b;
         let now = without_added(now);
         if let Some((line, (a, b))) = before.lines().zip(now.lines()).enumerate().find(differs) {
             return Err(format!("line {}: {a:?} is {b:?}", line + 1));

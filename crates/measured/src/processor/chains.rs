@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;
 
 use super::{Effort, median, rounds};
-use crate::chase::{Random, link, room_for, shuffled_pages};
+use crate::chase::{Lines, Random, link, shuffled_pages};
 
 /// The time of a load while so many chains are followed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,8 +34,8 @@ pub(super) struct Room {
 impl Room {
     pub fn new() -> Room {
         let mut random = Random(0x5851_f42d_4c95_7f2d);
-        let ring = shuffled_pages(BYTES, 4096, &mut random);
-        let mut places = room_for(BYTES);
+        let ring = shuffled_pages(Lines::Apart, BYTES, 4096, &mut random);
+        let mut places = Lines::Apart.room(BYTES);
         link(&mut places, &ring);
         Room { places, ring }
     }

@@ -62,6 +62,20 @@ pub enum Tone {
     Bad,
 }
 
+impl Tone {
+    /// Its name: a class of its cells in HTML.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Name => "name",
+            Tone::Faint => "faint",
+            Tone::Good => "good",
+            Tone::Partly => "partly",
+            Tone::Bad => "bad",
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     value: Value,

@@ -2,76 +2,75 @@
 //!
 //! Classes say what a cell holds and what it means; `data-value` has the exact number, in the `data-unit` of its column.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
-use super::{Cell, Exact, Role, Table, Tone};
+use super::{Cell, Column, Exact, Role, Table, Tone, Value};
 use crate::escape::escape;
+
+/// A text of the table, which becomes no markup.
+struct Text<'a>(&'a str);
+
+impl maud::Render for Text<'_> {
+    fn render_to(&self, buffer: &mut String) {
+        buffer.push_str(&escape(self.0));
+    }
+}
 
 impl Table {
     /// The table as one element, ready to be put into a page.
     pub fn html(&self) -> String {
-        let mut html = String::from("<table>\n");
-        if !self.title.is_empty() {
-            html += &format!("<caption>{}</caption>\n", escape(&self.title));
-        }
-        html += "<thead>\n<tr>";
-        for column in &self.columns {
-            html += &format!("<th scope=\"col\" class=\"{}\"", column.role.name());
-            if !column.unit.is_empty() {
-                html += &format!(" data-unit=\"{}\"", escape(column.unit));
+        // The first name of a row is what the row is about.
+        let about = self.columns.iter().position(|column| column.role == Role::Label);
+        let table = html! {
+            table {
+                @if !self.title.is_empty() { caption { (Text(&self.title)) } }
+                thead { tr { @for column in &self.columns { (title(column)) } } }
+                tbody {
+                    @for row in &self.rows {
+                        tr {
+                            @for (at, (column, cell)) in self.columns.iter().zip(row).enumerate() {
+                                (drawn(column.role, cell, Some(at) == about && !cell.words().is_empty()))
+                            }
+                        }
+                    }
+                }
+                @if !self.notes.is_empty() {
+                    tfoot { @for note in &self.notes { tr { td.note colspan=(self.columns.len().max(1)) { (Text(note)) } } } }
+                }
             }
-            html += &format!(">{}</th>", escape(&column.name));
-        }
-        html += "</tr>\n</thead>\n<tbody>\n";
-        for row in &self.rows {
-            html += "<tr>";
-            // The first name of a row is what the row is about.
-            let about = self.columns.iter().position(|column| column.role == Role::Label);
-            for (at, (column, cell)) in self.columns.iter().zip(row).enumerate() {
-                let heads = Some(at) == about && !cell.words().is_empty();
-                draw(&mut html, column.role, cell, heads);
-            }
-            html += "</tr>\n";
-        }
-        html += "</tbody>\n";
-        if !self.notes.is_empty() {
-            html += "<tfoot>\n";
-            for note in &self.notes {
-                let columns = self.columns.len().max(1);
-                html += &format!(
-                    "<tr><td class=\"note\" colspan=\"{columns}\">{}</td></tr>\n",
-                    escape(note)
-                );
-            }
-            html += "</tfoot>\n";
-        }
-        html + "</table>\n"
+        };
+        table.into_string()
     }
 }
 
-fn draw(html: &mut String, role: Role, cell: &Cell, heads: bool) {
-    let (tag, scope) = match heads {
-        true => ("th", " scope=\"row\""),
-        false => ("td", ""),
-    };
-    let tone = match cell.tone() {
-        Tone::Plain => "",
-        Tone::Name => " name",
-        Tone::Faint => " faint",
-        Tone::Good => " good",
-        Tone::Partly => " partly",
-        Tone::Bad => " bad",
+fn title(column: &Column) -> Markup {
+    let unit = Some(column.unit).filter(|unit| !unit.is_empty());
+    html! { th scope="col" class=(column.role.name()) data-unit=[unit] { (Text(&column.name)) } }
+}
+
+fn drawn(role: Role, cell: &Cell, heads: bool) -> Markup {
+    let class = match cell.tone() {
+        Tone::Plain => role.name().to_string(),
+        tone => format!("{} {}", role.name(), tone.name()),
     };
     let value = match cell.exact() {
-        Some(Exact::Whole(value)) => format!(" data-value=\"{value}\""),
-        Some(Exact::Real(value)) if value.is_finite() => format!(" data-value=\"{value}\""),
-        _ => String::new(),
+        Some(Exact::Whole(value)) => Some(value.to_string()),
+        Some(Exact::Real(value)) if value.is_finite() => Some(value.to_string()),
+        _ => None,
     };
-    // Writing to a string does not fail.
-    let _ = write!(
-        html,
-        "<{tag}{scope} class=\"{}{tone}\"{value}>{}</{tag}>",
-        role.name(),
-        escape(cell.words().trim())
-    );
+    let words = cell.words();
+    let words = words.trim();
+    html! {
+        @if heads {
+            th scope="row" class=(class) data-value=[value] { (Text(words)) }
+        } @else if let Value::Bar(fraction) = cell.value() {
+            td class=(class) data-value=[value] {
+                svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true" {
+                    rect height="1" width=(format!("{:.2}", fraction.clamp(0.0, 1.0) * 100.0)) {}
+                }
+            }
+        } @else {
+            td class=(class) data-value=[value] { (Text(words)) }
+        }
+    }
 }

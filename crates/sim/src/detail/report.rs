@@ -6,7 +6,7 @@ use super::clashes::{Act, Block, Pair, Side};
 use super::code::Code;
 use super::evidence::evidence;
 use super::rows::Row;
-use super::{Detail, Names};
+use super::{Detail, Names, thread_name};
 use crate::clock::whole_ns;
 use crate::counts::CLASSES;
 use crate::layout::Layout;
@@ -71,6 +71,10 @@ impl Detail {
         if self.wanted.false_sharing > 0 {
             outcome.false_sharing = Some(self.collisions(&code, names));
         }
+        outcome.timeline = self
+            .timeline
+            .take()
+            .map(|timeline| timeline.report(&self.structures, names));
         run.remote = self.remote.take().map(|remote| remote.report(&self.structures, &code));
         run.sharing = self.together.take().map(|together| {
             let (graph, sets) = together.report(&self.structures, names);
@@ -130,18 +134,6 @@ fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<Misses> {
         }
     };
     layout.caches.iter().zip(row.kinds()).map(of_kind).collect()
-}
-
-/// A thread's number; its name too, where not all have the same.
-fn thread_name(names: &Names, thread: u32) -> String {
-    let threads = names.tables.threads;
-    match threads.get(thread as usize) {
-        None => thread.to_string(),
-        Some(known) if known.name.is_empty() || threads.iter().all(|other| other.name == known.name) => {
-            known.number.to_string()
-        }
-        Some(known) => format!("{} ({})", known.number, known.name),
-    }
 }
 
 /// Where in the source an access is, as `file:line`.

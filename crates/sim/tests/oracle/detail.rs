@@ -13,7 +13,14 @@ use crate::oracle::machines::machines;
 use crate::oracle::programs::programs;
 use crate::reference::Program;
 
-const PARTS: [&str; 5] = ["threads", "structures", "pages", "source_lines", "false_sharing"];
+const PARTS: [&str; 6] = [
+    "threads",
+    "structures",
+    "pages",
+    "source_lines",
+    "false_sharing",
+    "timeline",
+];
 const COUNTS: [&str; 6] = [
     "misses",
     "cold",
@@ -36,6 +43,7 @@ pub const ALL: Detail = Detail {
     causes: true,
     remote: true,
     sharing: true,
+    timeline: true,
     exact: true,
 };
 
@@ -97,7 +105,46 @@ pub fn adds_up(machine: &Machine, plain: &Value, mut close: Value, settled: bool
         sum(references, |row| &row["references"]),
         plain["references"].as_u64().unwrap_or(0)
     );
+    over_time(parts[5].as_ref(), parts[1].as_ref(), plain)?;
     collisions(machine, plain, parts[4].as_ref(), settled)
+}
+
+/// Over time everybody waits as long as in all, less what rounding takes in each interval, and misses are those of first caches.
+fn over_time(timeline: Option<&Value>, structures: Option<&Value>, plain: &Value) -> TestCaseResult {
+    let Some(timeline) = timeline else {
+        return Err(TestCaseError::fail("the timeline is not there"));
+    };
+    let rows = |part: &str| timeline[part].as_array().cloned().unwrap_or_default();
+    let in_all = |row: &Value, of: &str| sum(row[of].as_array().map_or(&[][..], |all| all), |value| value);
+    let waited = sum(
+        structures.and_then(Value::as_array).map_or(&[][..], |rows| rows),
+        |row| &row["stall_ns"],
+    );
+    for part in ["structures", "threads", "blocks"] {
+        let rows = rows(part);
+        let sum: u64 = rows.iter().map(|row| in_all(row, "stall_ns")).sum();
+        let lost = 128 * rows.len() as u64;
+        prop_assert!(
+            sum <= waited + lost && waited <= sum + lost,
+            "{} of {} ns by {}",
+            sum,
+            waited,
+            part
+        );
+    }
+    let blocks = rows("blocks");
+    for block in &blocks {
+        let (by_thread, by_time) = (in_all(block, "threads_stall_ns"), in_all(block, "stall_ns"));
+        prop_assert!(by_thread.abs_diff(by_time) <= 128, "{}", block);
+    }
+    let misses: u64 = blocks.iter().map(|block| in_all(block, "misses")).sum();
+    let first = plain["caches"].as_array().into_iter().flatten();
+    let first: u64 = first
+        .filter(|cache| cache["level"] == 1)
+        .map(|cache| cache["misses"].as_u64().unwrap_or(0))
+        .sum();
+    prop_assert!(misses <= first, "{} of {} misses", misses, first);
+    Ok(())
 }
 
 fn collisions(machine: &Machine, plain: &Value, part: Option<&Value>, settled: bool) -> TestCaseResult {

@@ -81,6 +81,13 @@ impl Advise {
                 full = Some(file);
             }
         }
+        let mut page = None;
+        if let Some(place) = places.page {
+            let file = place.path().to_path_buf();
+            if wrote(place.write_text(&report::advice_page(&advice))) {
+                page = Some(file);
+            }
+        }
         if console.json() {
             console.line(&saved(&advice))?;
         } else {
@@ -94,9 +101,13 @@ impl Advise {
             }
             if let Some(file) = full {
                 let name = quoted(&file);
-                console.text(&format!(
-                    "More: domicile report {name} --details\nPage: domicile report {name} --html advice.html\n"
-                ))?;
+                console.text(&format!("More: domicile report {name} --details\n"))?;
+                if page.is_none() {
+                    console.text(&format!("Page: domicile report {name} --html advice.html\n"))?;
+                }
+            }
+            if let Some(file) = page {
+                console.text(&format!("Page: {}\n", file.display()))?;
             }
         }
         console.flush()?;
@@ -130,6 +141,7 @@ fn source(path: &str) -> Result<String, String> {
 /// Where results go, and how many rows of each list are printed, where tables are.
 pub struct Places {
     pub result: Option<Destination>,
+    pub page: Option<Destination>,
     pub slots: Option<Destination>,
     pub placement: Option<(Destination, PlacementForm)>,
     pub annotated: Option<Destination>,

@@ -1,0 +1,158 @@
+"use strict";
+// Draws the pictures of a page from the data in it. Names in the data are drawn as text and never become markup.
+(() => {
+  const pictures = JSON.parse(document.getElementById("pictures").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const narrow = () => window.innerWidth < 640;
+
+  // Three digits, as everywhere in the page.
+  const digits = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+  const time = (ns) => {
+    if (ns < 1000) return `${ns} ns`;
+    const units = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]];
+    const [scale, unit] = units.find(([scale]) => ns >= scale);
+    return `${digits(ns / scale)} ${unit}`;
+  };
+  const count = (value) => value.toLocaleString("en");
+  const words = { ns: time, misses: (value) => `${count(value)} misses` };
+  const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+
+  /** Colors of the scheme that the page is shown in, or of paper. */
+  const colors = (paper) => {
+    const element = document.createElement("div");
+    if (paper) element.className = "light";
+    document.body.append(element);
+    const style = getComputedStyle(element);
+    const color = (name) => style.getPropertyValue(`--${name}`).trim();
+    const all = Object.fromEntries(["paper", "ink", "faint", "rule", "panel", "link", "least", "middle", "most", "memory", "nodes"].map((name) => [name, color(name)]));
+    element.remove();
+    return all;
+  };
+
+  const frame = (of) => ({
+    animation: false,
+    aria: { enabled: true },
+    backgroundColor: of.paper,
+    textStyle: { color: of.ink, fontFamily: "system-ui, sans-serif" },
+    // Drawn on the canvas: text of a result never becomes an element.
+    tooltip: { renderMode: "richText", confine: true, backgroundColor: of.panel, borderColor: of.rule, textStyle: { color: of.ink } },
+  });
+
+  const heat = (view, of) => {
+    const cells = [];
+    let most = 0;
+    view.rows.forEach((row, y) => row.values.forEach((value, x) => {
+      if (value === 0) return;
+      most = Math.max(most, value);
+      // Colors by the root: what is waited for a tenth as long can still be seen.
+      cells.push([x, y, Math.sqrt(value), value]);
+    }));
+    const left = narrow() ? 104 : 260;
+    return {
+      ...frame(of),
+      tooltip: {
+        ...frame(of).tooltip,
+        formatter: ({ value: [x, y, , value] }) => {
+          const row = view.rows[y];
+          const lines = [row.name, row.about, `${view.along.split(",")[0]} ${view.columns[x]}`, words[view.unit](value)];
+          return lines.filter((line) => line).map((line) => cut(line, narrow() ? 40 : 90)).join("\n");
+        },
+      },
+      grid: { left, right: 16, top: 10, bottom: 96, backgroundColor: of.least, show: true, borderWidth: 0 },
+      xAxis: { type: "category", data: view.columns, name: view.along, nameLocation: "middle", nameGap: 26, nameTextStyle: { color: of.faint }, axisLabel: { color: of.faint, hideOverlap: true }, axisLine: { lineStyle: { color: of.rule } }, axisTick: { show: false } },
+      yAxis: { type: "category", data: view.rows.map((row) => row.name), inverse: true, axisLabel: { color: of.ink, width: left - 12, overflow: "truncate", fontFamily: "ui-monospace, monospace", fontSize: 12, hideOverlap: true }, axisLine: { show: false }, axisTick: { show: false } },
+      visualMap: { type: "continuous", dimension: 2, min: 0, max: Math.sqrt(most), calculable: false, orient: "horizontal", left: left, bottom: 0, itemHeight: narrow() ? 90 : 160, itemWidth: 10, text: [words[view.unit](most), "0"], textStyle: { color: of.faint }, inRange: { color: [of.least, of.middle, of.most] } },
+      dataZoom: [
+        { type: "slider", xAxisIndex: 0, bottom: 34, height: 16, showDetail: false, brushSelect: true },
+        { type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
+        { type: "inside", yAxisIndex: 0, zoomOnMouseWheel: "shift", moveOnMouseWheel: false },
+      ],
+      series: [{ type: "heatmap", data: cells, progressive: 0, itemStyle: { borderWidth: 0 }, emphasis: { itemStyle: { borderColor: of.ink, borderWidth: 1 } } }],
+    };
+  };
+
+  const graph = (view, of) => {
+    const most = Math.max(1, ...view.edges.map((edge) => edge.misses));
+    const largest = Math.max(1, ...view.nodes.map((node) => node.bytes));
+    return {
+      ...frame(of),
+      tooltip: {
+        ...frame(of).tooltip,
+        formatter: ({ dataType, data }) => cut(dataType === "edge" ? `${data.ends}\n${data.about}` : data.about, 160),
+      },
+      series: [{
+        type: "graph", layout: "circular", roam: true, top: 40, bottom: 40,
+        circular: { rotateLabel: false },
+        label: { show: true, position: "right", color: of.ink },
+        itemStyle: { color: of.link },
+        data: view.nodes.map((node, at) => ({ id: String(at), name: cut(node.name, 24), about: `${node.name}: ${node.about}`, symbolSize: 8 + 22 * Math.sqrt(node.bytes / largest) })),
+        links: view.edges.map((edge) => ({
+          source: String(edge.from), target: String(edge.to), about: edge.about,
+          ends: `${view.nodes[edge.from].name} and ${view.nodes[edge.to].name}`,
+          lineStyle: { width: 1 + 7 * edge.misses / most, color: of.memory, opacity: 0.35 + 0.5 * edge.misses / most },
+        })),
+      }],
+    };
+  };
+
+  const draw = { heat, graph };
+
+  const show = (picture) => {
+    const figure = document.getElementById(picture.id);
+    const place = figure.querySelector(".drawing");
+    const zoom = figure.querySelector(".zoom");
+    const tabs = [...figure.querySelectorAll("[role=tab]")];
+    place.replaceChildren();
+    const chart = echarts.init(place, null, { renderer: "canvas" });
+    let at = 0;
+    const redraw = (paper) => {
+      const view = picture.views[at];
+      zoom.hidden = view.kind !== "heat";
+      // Few rows need little room.
+      place.style.height = `${view.rows ? Math.min(480, 150 + 34 * view.rows.length) : Math.min(480, 160 + 40 * view.nodes.length)}px`;
+      chart.resize();
+      chart.setOption(draw[view.kind](view, colors(paper)), { notMerge: true });
+    };
+    const choose = (next) => {
+      at = next;
+      tabs.forEach((tab, number) => {
+        tab.setAttribute("aria-selected", String(number === at));
+        tab.tabIndex = number === at ? 0 : -1;
+      });
+      redraw(false);
+    };
+    tabs.forEach((tab, number) => {
+      tab.addEventListener("click", () => choose(number));
+      tab.addEventListener("keydown", (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        choose((at + step + tabs.length) % tabs.length);
+        tabs[at].focus();
+      });
+    });
+    zoom.addEventListener("click", ({ target }) => {
+      const { start, end } = chart.getOption().dataZoom[0];
+      const part = end - start;
+      const middle = (start + end) / 2;
+      const next = {
+        in: [middle - part / 4, middle + part / 4],
+        out: [middle - part, middle + part],
+        left: [start - part / 2, end - part / 2],
+        right: [start + part / 2, end + part / 2],
+        all: [0, 100],
+      }[target.dataset.zoom];
+      if (!next) return;
+      let [from, to] = next;
+      if (from < 0) [from, to] = [0, to - from];
+      if (to > 100) [from, to] = [Math.max(0, from - (to - 100)), 100];
+      chart.dispatchAction({ type: "dataZoom", dataZoomIndex: 0, start: from, end: to });
+    });
+    redraw(false);
+    new ResizeObserver(() => chart.resize()).observe(place);
+    dark.addEventListener("change", () => redraw(false));
+    window.addEventListener("beforeprint", () => redraw(true));
+    window.addEventListener("afterprint", () => redraw(false));
+  };
+
+  pictures.forEach(show);
+})();

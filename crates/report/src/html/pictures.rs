@@ -1,0 +1,105 @@
+//! Pictures: what is drawn, as data, and the place in the page where it is. `pictures.js` draws it.
+
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::text::{Text, slug};
+
+/// One picture, of one or several views between which a reader chooses.
+#[derive(Debug, Serialize)]
+pub struct Picture {
+    /// Of the element that it is drawn into.
+    pub id: String,
+    pub views: Vec<View>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct View {
+    pub name: String,
+    #[serde(flatten)]
+    pub drawing: Drawing,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Drawing {
+    /// A number for each pair of a row and a column, as a color.
+    Heat {
+        /// What the columns are.
+        along: String,
+        columns: Vec<String>,
+        rows: Vec<Row>,
+        unit: Unit,
+    },
+    /// Circles, and lines between them.
+    Graph { nodes: Vec<Node>, edges: Vec<Edge> },
+}
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    Ns,
+    Misses,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub name: String,
+    /// What else there is to say of it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    pub values: Vec<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Node {
+    pub name: String,
+    pub about: String,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Edge {
+    /// Indices of the nodes.
+    pub from: usize,
+    pub to: usize,
+    pub misses: u64,
+    /// The data that both touch.
+    pub about: String,
+}
+
+impl Picture {
+    pub fn new(title: &str, views: Vec<View>) -> Picture {
+        Picture {
+            id: format!("picture-{}", slug(title)),
+            views,
+        }
+    }
+
+    /// Where it is drawn: tabs for its views, the drawing, and what stands there where nothing draws.
+    pub fn place(&self, caption: &str) -> Markup {
+        html! {
+            figure id=(self.id) {
+                @if self.views.len() > 1 {
+                    div.tabs role="tablist" aria-label="Views" {
+                        @for (at, view) in self.views.iter().enumerate() {
+                            button type="button" role="tab" aria-selected=(at == 0) tabindex=(if at == 0 { "0" } else { "-1" }) aria-controls={ (self.id) "-drawing" } { (Text(&view.name)) }
+                        }
+                    }
+                }
+                div.zoom hidden {
+                    button type="button" data-zoom="in" { "Zoom in" }
+                    button type="button" data-zoom="out" { "Zoom out" }
+                    button type="button" data-zoom="left" { "Earlier" }
+                    button type="button" data-zoom="right" { "Later" }
+                    button type="button" data-zoom="all" { "Show all" }
+                }
+                div.drawing id={ (self.id) "-drawing" } role=(if self.views.len() > 1 { "tabpanel" } else { "img" }) aria-label=(Text(caption)) {
+                    noscript { "Pictures are drawn by the page's script; the tables below have the numbers." }
+                }
+                figcaption { (Text(caption)) }
+            }
+        }
+    }
+}

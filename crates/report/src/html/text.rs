@@ -1,0 +1,63 @@
+//! Text of a result in a page: it becomes no markup, and has no characters that a page may not hold.
+
+use maud::{Markup, Render, html};
+use results::short;
+
+use crate::escape::escape;
+
+/// A text as it is.
+pub struct Text<'a>(pub &'a str);
+
+impl Render for Text<'_> {
+    fn render_to(&self, buffer: &mut String) {
+        buffer.push_str(&escape(self.0));
+    }
+}
+
+/// A name of data or code, without what makes it long.
+pub fn name(text: &str) -> Markup {
+    html! { span.name { (Text(&short(text))) } }
+}
+
+/// A sentence in which what is between backticks is code.
+pub fn prose(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 1 { code { (Text(part)) } } @else { (Text(part)) }
+        }
+    }
+}
+
+/// A heading's address in the page: `Where the time goes` is `where-the-time-goes`.
+pub fn slug(title: &str) -> String {
+    let words = title.split(|of: char| !of.is_ascii_alphanumeric());
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
+        .to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_becomes_markup() {
+        let evil = "<img src=x onerror=alert(1)>\u{0}";
+        assert_eq!(
+            html! { p title=(Text(evil)) { (Text(evil)) } }.into_string(),
+            "<p title=\"&lt;img src=x onerror=alert(1)&gt;\u{fffd}\">&lt;img src=x onerror=alert(1)&gt;\u{fffd}</p>"
+        );
+        assert_eq!(prose("a `<b>` c").into_string(), "a <code>&lt;b&gt;</code> c");
+    }
+
+    #[test]
+    fn headings_have_addresses() {
+        assert_eq!(
+            slug("False sharing: different data in one line"),
+            "false-sharing-different-data-in-one-line"
+        );
+        assert_eq!(slug("L2 <misses>"), "l2-misses");
+    }
+}

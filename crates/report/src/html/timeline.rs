@@ -1,0 +1,133 @@
+//! Who waits for what, when; and the page-access map.
+
+use results::{Timeline, TimelineBlock, TimelineRow, bytes, short, time};
+
+use super::pictures::{Drawing, Picture, Row, Unit, View};
+use super::sections::Sections;
+use crate::table::{Cell, Column, Role, Table};
+
+const TITLE: &str = "Who waits for what, when";
+
+/// Parts of the time in the table of the picture: intervals are put together.
+const PARTS: usize = 8;
+
+pub fn section(sections: &mut Sections, of: &Timeline) {
+    if of.blocks.is_empty() {
+        return;
+    }
+    let mut views = vec![over_time("Data structures", of, rows(&of.structures), Unit::Ns)];
+    if of.threads.len() > 1 {
+        views.push(over_time("Threads", of, rows(&of.threads), Unit::Ns));
+    }
+    let waits = |block: &TimelineBlock| block.stall_ns.clone();
+    views.push(over_time("Addresses", of, blocks(of, waits), Unit::Ns));
+    let misses = |block: &TimelineBlock| block.misses.clone();
+    views.push(over_time("Addresses: misses", of, blocks(of, misses), Unit::Misses));
+    if of.threads.len() > 1 {
+        views.push(by_thread(of));
+    }
+    let picture = Picture::new(TITLE, views);
+    let caption = "The darker, the longer cpus waited for the data, or the more often it missed the first cache. Addresses run \
+                   downwards; places that were not touched beyond the first cache are left out.";
+    let mut tables = vec![table(
+        "Waiting by data structure over time",
+        "data structure",
+        of,
+        &of.structures,
+    )];
+    if of.threads.len() > 1 {
+        tables.push(table("Waiting by thread over time", "thread", of, &of.threads));
+    }
+    tables.push(places(of));
+    sections.picture(TITLE, caption, picture, &tables);
+}
+
+fn over_time(name: &str, of: &Timeline, rows: Vec<Row>, unit: Unit) -> View {
+    let intervals = rows.iter().map(|row| row.values.len()).max().unwrap_or(0) as u64;
+    let columns = (0..intervals).map(|at| time(at * of.interval_ns)).collect();
+    View {
+        name: name.to_string(),
+        drawing: Drawing::Heat {
+            along: format!("time, in intervals of {}", time(of.interval_ns)),
+            columns,
+            rows,
+            unit,
+        },
+    }
+}
+
+fn rows(of: &[TimelineRow]) -> Vec<Row> {
+    let row = |row: &TimelineRow| Row {
+        name: short(&row.name),
+        about: String::new(),
+        values: row.stall_ns.clone(),
+    };
+    of.iter().map(row).collect()
+}
+
+fn blocks(of: &Timeline, values: impl Fn(&TimelineBlock) -> Vec<u64>) -> Vec<Row> {
+    let row = |block: &TimelineBlock| Row {
+        name: format!("{:#x}", block.address),
+        about: format!("{} of {}", bytes(block.bytes), short(&block.structure)),
+        values: values(block),
+    };
+    of.blocks.iter().map(row).collect()
+}
+
+fn by_thread(of: &Timeline) -> View {
+    let threads = of
+        .blocks
+        .iter()
+        .map(|block| block.threads_stall_ns.len())
+        .max()
+        .unwrap_or(0);
+    View {
+        name: "Addresses by thread".to_string(),
+        drawing: Drawing::Heat {
+            along: "thread".to_string(),
+            columns: (0..threads).map(|thread| thread.to_string()).collect(),
+            rows: blocks(of, |block| block.threads_stall_ns.clone()),
+            unit: Unit::Ns,
+        },
+    }
+}
+
+/// What each waited in each of some parts of the time.
+fn table(title: &str, what: &str, of: &Timeline, rows: &[TimelineRow]) -> Table {
+    let intervals = rows.iter().map(|row| row.stall_ns.len()).max().unwrap_or(0);
+    let together = intervals.div_ceil(PARTS).max(1);
+    let from = |part: usize| time((part * together) as u64 * of.interval_ns);
+    let parts = intervals.div_ceil(together);
+    let mut columns = vec![Column::new(Role::Label, what), Column::new(Role::Time, "in all")];
+    columns.extend((0..parts).map(|part| Column::new(Role::Time, format!("from {}", from(part)))));
+    let mut table = Table::new(title, columns);
+    for row in rows {
+        let all = row.stall_ns.iter().sum();
+        let mut cells = vec![Cell::name(row.name.as_str()), Cell::time(all)];
+        let part = |part: usize| row.stall_ns.iter().skip(part * together).take(together).sum();
+        cells.extend((0..parts).map(|at| Cell::time(part(at))));
+        table.row(cells);
+    }
+    table
+}
+
+fn places(of: &Timeline) -> Table {
+    let columns = [
+        Column::new(Role::Address, "address"),
+        Column::new(Role::Bytes, "size"),
+        Column::new(Role::Text, "data structure"),
+        Column::new(Role::Time, "waited for"),
+        Column::new(Role::Count, "misses of the first cache"),
+    ];
+    let mut table = Table::new("Waiting by address", columns);
+    for block in &of.blocks {
+        table.row([
+            Cell::address(block.address),
+            Cell::bytes(block.bytes),
+            Cell::name(block.structure.as_str()),
+            Cell::time(block.stall_ns.iter().sum()),
+            Cell::count(block.misses.iter().sum()),
+        ]);
+    }
+    table
+}

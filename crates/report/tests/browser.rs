@@ -1,0 +1,111 @@
+//! The page in a browser: it loads in silence, what is drawn are the numbers of the result, and nothing of a result becomes
+//! markup. `browser/check.py` looks, in headless Chromium, at two widths and in both color schemes.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::invented::advice;
+use results::{Advice, Timeline, TimelineBlock, TimelineRow};
+use serde_json::json;
+
+/// A name that is a picture which runs a script, if it becomes markup.
+const EVIL: &str = "<img src=x onerror=alert(1)>";
+
+/// Numbers that are all different, a good part of them none.
+fn numbers(seed: u64, count: u64) -> Vec<u64> {
+    (0..count)
+        .map(|at| {
+            if (seed + at).is_multiple_of(3) {
+                0
+            } else {
+                (seed * 7919 + at * at * 31) % 1_000_003
+            }
+        })
+        .collect()
+}
+
+fn timeline(threads: u64) -> Timeline {
+    let row = |(at, name): (u64, &str)| TimelineRow {
+        name: name.to_string(),
+        stall_ns: numbers(at + 1, 90),
+    };
+    let names = [
+        "heap: build_table (join.c:120)",
+        "counters",
+        EVIL,
+        "</script><script>alert(2)</script>",
+    ];
+    let block = |at: u64| TimelineBlock {
+        process: 0,
+        address: 0x7f00_0000_0000 + (at << 16),
+        bytes: 1 << 16,
+        structure: names[at as usize % names.len()].to_string(),
+        stall_ns: numbers(at + 11, 90),
+        misses: numbers(at + 5, 90),
+        threads_stall_ns: numbers(at, threads),
+    };
+    let thread = |at: u64| TimelineRow {
+        name: format!("worker {at}"),
+        stall_ns: numbers(at + 3, 90),
+    };
+    Timeline {
+        interval_ns: 65_536,
+        structures: (0..).zip(names).map(row).collect(),
+        threads: (0..threads).map(thread).collect(),
+        blocks: (0..150).map(block).collect(),
+    }
+}
+
+fn shown(threads: u64) -> Advice {
+    let mut advice = advice();
+    advice.program = format!("/opt/{EVIL}/bin/join");
+    advice.timeline = Some(timeline(threads));
+    advice.todo = serde_json::from_value(json!([
+        {"source": "join.c:130", "code": "sum += table[key[i]].count;", "data": format!("heap: {EVIL} (join.c:120)"), "kind": "walks-across",
+         "because": "each step of 4 KiB needs a line of 64 bytes and uses 8 of them", "action": "exchange the loops over `i` and `j`",
+         "share": 0.61, "gain": 0.5, "range": [0.31, 0.58], "instead": [{"action": "tile them by 64", "gain": 0.41}]},
+        {"kind": "page-colors", "because": "pages collide", "action": "domicile run --policy page-coloring", "share": 0.2},
+    ]))
+    .unwrap();
+    advice.sharing = serde_json::from_value(json!({
+        "cache": "L3", "graph": {"line_bytes": 64,
+            "threads": [{"thread": 0, "number": 70, "name": EVIL, "bytes": 9000}, {"thread": 1, "number": 71, "name": "b", "bytes": 100}],
+            "edges": [{"a": 0, "b": 1, "bytes": 640, "misses": 12, "structures": [{"name": EVIL, "bytes": 64, "misses": 12}]}]},
+    }))
+    .unwrap();
+    advice
+}
+
+fn looked_at(advice: &Advice) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let page = report::advice_page(advice);
+    assert!(page.len() < 5 << 20, "{} bytes", page.len());
+    let page = file("advice.html", &page);
+    let result = file("advice.json", &serde_json::to_string(advice).unwrap());
+    let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/check.py");
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(check).args([&page, &result]);
+    // A folder for screenshots, for those who want to see them.
+    command.args(std::env::var_os("DOMICILE_PICTURES"));
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn the_page_shows_the_numbers_of_the_result() {
+    let there = [
+        "/usr/bin/chromium",
+        "/usr/bin/chromedriver",
+        "/usr/share/doc/python3-selenium",
+    ];
+    if let Some(lacking) = there.iter().find(|path| !Path::new(path).exists()) {
+        return harness::not_installed(format!("{lacking} is not there"));
+    }
+    looked_at(&shown(1));
+    looked_at(&shown(5));
+}

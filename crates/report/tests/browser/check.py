@@ -1,0 +1,194 @@
+"""Opens a page in headless Chromium and holds what is on screen against the result that it shows.
+
+    check.py PAGE RESULT [PICTURES]     PICTURES: a folder for screenshots
+"""
+
+import json
+import pathlib
+import sys
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+WIDTHS = [1280, 390]
+SCHEMES = ["light", "dark"]
+
+# Elements whose text is cut, that stick out of the window, or lie over one another.
+DEFECTS = """
+const wrong = [];
+const width = document.documentElement.clientWidth;
+if (document.documentElement.scrollWidth > width) wrong.push(`the page is ${document.documentElement.scrollWidth} wide`);
+const shown = (element) => element.checkVisibility() && !element.closest('.scroll, nav, pre, noscript');
+for (const element of document.querySelectorAll('h1, h2, p, li, button, figcaption, summary')) {
+  if (!shown(element)) continue;
+  const box = element.getBoundingClientRect();
+  if (box.right > width + 1 || box.left < -1) wrong.push(`sticks out: ${element.textContent.slice(0, 60)}`);
+  if (element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0) wrong.push(`is cut: ${element.textContent.slice(0, 60)}`);
+}
+const parts = [...document.querySelectorAll('header, nav, section')].filter((part) => part.checkVisibility());
+const boxes = parts.filter((part) => part.tagName !== 'NAV').map((part) => [part, part.getBoundingClientRect()]);
+for (let at = 1; at < boxes.length; at++)
+  if (boxes[at][1].top < boxes[at - 1][1].bottom - 1) wrong.push(`overlaps: ${boxes[at][0].id}`);
+return wrong;
+"""
+
+
+class Failed(Exception):
+    """Something on the page is not as it should be."""
+
+
+def check(holds, what):
+    if not holds:
+        raise Failed(what)
+
+
+def browser(width, scheme):
+    options = Options()
+    options.binary_location = "/usr/bin/chromium"
+    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"]:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    # A window has a least width, a device has none.
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    return driver
+
+
+def quiet(driver, when):
+    messages = [entry["message"] for entry in driver.get_log("browser")]
+    check(not messages, f"{when}, the console says: {messages}")
+
+
+def option(driver, part):
+    script = f"return echarts.getInstanceByDom(document.querySelector('.drawing')).getOption().{part}"
+    return driver.execute_script(script)
+
+
+def values(driver):
+    """What is drawn: a row of numbers for each name."""
+    cells = option(driver, "series[0].data")
+    names = option(driver, "yAxis[0].data")
+    columns = len(option(driver, "xAxis[0].data"))
+    rows = [[0] * columns for _ in names]
+    for x, y, _, value in cells:
+        rows[y][x] = value
+    return names, rows
+
+
+def expected(timeline):
+    """The views of the picture of a timeline, in the order of its tabs."""
+    views = [[row["stall_ns"] for row in timeline["structures"]]]
+    if len(timeline["threads"]) > 1:
+        views.append([row["stall_ns"] for row in timeline["threads"]])
+    views.append([block["stall_ns"] for block in timeline["blocks"]])
+    views.append([block["misses"] for block in timeline["blocks"]])
+    if len(timeline["threads"]) > 1:
+        views.append([block["threads_stall_ns"] for block in timeline["blocks"]])
+    return views
+
+
+def padded(rows):
+    most = max(len(row) for row in rows)
+    return [row + [0] * (most - len(row)) for row in rows]
+
+
+def tabs(driver, timeline):
+    buttons = driver.find_elements(By.CSS_SELECTOR, "[role=tab]")
+    views = expected(timeline)
+    check(len(buttons) == len(views), f"{len(buttons)} tabs for {len(views)} views")
+    for button, rows in zip(buttons, views):
+        button.click()
+        check(button.get_attribute("aria-selected") == "true", f"{button.text} is not chosen by a click")
+        _, drawn = values(driver)
+        check(padded(drawn) == padded(rows), f"{button.text} does not show the numbers of the result")
+    buttons[-1].send_keys(Keys.ARROW_RIGHT)
+    check(buttons[0].get_attribute("aria-selected") == "true", "arrow keys do not choose a tab")
+
+
+def zoom(driver):
+    window = lambda: (option(driver, "dataZoom[0].start"), option(driver, "dataZoom[0].end"))
+    press = lambda name: driver.find_element(By.CSS_SELECTOR, f"[data-zoom={name}]").click()
+    check(window() == (0, 100), "not all is shown at first")
+    press("in")
+    check(window() == (25, 75), f"zoomed in to {window()}")
+    press("right")
+    check(window() == (50, 100), f"moved to {window()}")
+    press("all")
+    check(window() == (0, 100), f"all is {window()}")
+
+
+def hover(driver, timeline):
+    """The largest number of the first view, under the mouse, is named."""
+    rows = timeline["structures"]
+    most = max((value, y, x) for y, row in enumerate(rows) for x, value in enumerate(row["stall_ns"]))
+    _, y, x = most
+    script = (
+        "const chart = echarts.getInstanceByDom(document.querySelector('.drawing'));"
+        "return chart.convertToPixel({seriesIndex: 0}, arguments[0]);"
+    )
+    at = driver.execute_script(script, [x, y])
+    place = driver.find_element(By.CSS_SELECTOR, ".drawing")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", place)
+    box = place.rect
+    move = ActionChains(driver)
+    move.move_to_element_with_offset(place, int(at[0] - box["width"] / 2), int(at[1] - box["height"] / 2)).perform()
+    # The tip is drawn on the canvas: the text is in the renderer's list, and in no element.
+    script = (
+        "const chart = echarts.getInstanceByDom(document.querySelector('.drawing'));"
+        "return chart.getZr().storage.getDisplayList(true).map((item) => item.style && item.style.text).filter((text) => text);"
+    )
+    texts = "\n".join(str(text) for text in driver.execute_script(script))
+    first = rows[y]["name"].split("(")[0].strip()[:20]
+    check(first in texts, f"the tip does not name {first}: {texts[-400:]}")
+
+
+def page(driver, address, result, width):
+    driver.get(address)
+    quiet(driver, "loading")
+    evil = driver.find_elements(By.CSS_SELECTOR, "img, iframe, object, [onerror], [onclick], [style*=expression]")
+    evil = [element.get_attribute("outerHTML")[:80] for element in evil]
+    check(not evil, f"markup came from the result: {evil}")
+    wrong = driver.execute_script(DEFECTS)
+    check(not wrong, f"at {width} pixels: {wrong}")
+    for link in driver.find_elements(By.CSS_SELECTOR, "nav a"):
+        target = link.get_attribute("href").split("#")[1]
+        check(driver.find_elements(By.ID, target), f"no part is called {target}")
+    for cell in driver.find_elements(By.CSS_SELECTOR, "#where-the-time-goes tbody td[data-value]"):
+        float(cell.get_attribute("data-value"))
+    timeline = result.get("timeline")
+    if timeline:
+        tabs(driver, timeline)
+        zoom(driver)
+        hover(driver, timeline)
+    quiet(driver, "after use")
+
+
+def main(page_file, result_file, pictures=None):
+    result = json.loads(pathlib.Path(result_file).read_text())
+    address = pathlib.Path(page_file).resolve().as_uri()
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            driver = browser(width, scheme)
+            try:
+                page(driver, address, result, width)
+                if pictures:
+                    height = driver.execute_script("return document.documentElement.scrollHeight")
+                    metrics = {"width": width, "height": min(height, 6000), "deviceScaleFactor": 1, "mobile": False}
+                    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+                    driver.execute_script("window.scrollTo(0, 0)")
+                    driver.save_screenshot(str(pathlib.Path(pictures) / f"{scheme}-{width}.png"))
+            except Failed as failed:
+                sys.exit(f"{scheme}, {width} pixels: {failed}")
+            finally:
+                driver.quit()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,48 @@
+//! What was waited for over time: the page-access map, and who waited for what when.
+
+use serde::{Deserialize, Serialize};
+
+/// Intervals of one length, from the first reference that is counted, and what was waited for in each. A wait is put down to the
+/// interval in which it ends, on the clock of its cpu.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Timeline {
+    /// Nanoseconds of an interval: 1024, or so many doubled until at most 128 intervals hold the run.
+    pub interval_ns: u64,
+    /// By data structure, those that most was waited for first; the last may be all others together.
+    pub structures: Vec<TimelineRow>,
+    /// By thread, in the order of their indices; those that never waited are left out.
+    pub threads: Vec<TimelineRow>,
+    /// By place, in the order of processes and addresses. Places that were not touched beyond the first cache are left out.
+    pub blocks: Vec<TimelineBlock>,
+}
+
+/// One structure or thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TimelineRow {
+    pub name: String,
+    /// Nanoseconds that cpus waited for it in each interval, translation left out.
+    pub stall_ns: Vec<u64>,
+}
+
+/// Some pages side by side: one, or so many doubled until at most 192 blocks hold all that was touched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TimelineBlock {
+    /// Index of its process.
+    pub process: u32,
+    pub address: u64,
+    pub bytes: u64,
+    /// The data structure that most was waited for in it.
+    pub structure: String,
+    /// Nanoseconds that cpus waited for it in each interval.
+    pub stall_ns: Vec<u64>,
+    /// How often data of it missed the first cache, in each interval.
+    pub misses: Vec<u64>,
+    /// Nanoseconds that each thread waited for it, by its index.
+    pub threads_stall_ns: Vec<u64>,
+}

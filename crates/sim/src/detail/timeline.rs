@@ -1,0 +1,335 @@
+//! What is waited for over time: by data structure, by thread, and by place among the addresses.
+//!
+//! Memory is bounded however long a run is and however much it touches. Time goes into [`INTERVALS`] of one length; a run
+//! that goes beyond the last makes each two of them one, twice as long. Pages go into at most [`BLOCKS`] of one length in the
+//! same way. Both lengths are powers of two, so that what is added up twice is the same as what is added up at once.
+
+use std::collections::HashMap;
+
+use results::{TimelineBlock, TimelineRow};
+
+use super::{Names, thread_name};
+use crate::clock::{Units, whole_ns};
+use crate::pieces::Access;
+use crate::structures::{StructureId, Structures, UNKNOWN};
+
+const INTERVALS: usize = 128;
+const BLOCKS: usize = 192;
+/// Structures that have a row of their own; the others have one together.
+const STRUCTURES: usize = 16;
+/// The first intervals are of 2^30 units: 1024 ns.
+const SHORTEST: u32 = 30;
+
+type Intervals = [u64; INTERVALS];
+
+pub struct Timeline {
+    page_bits: u32,
+    /// The moment of the first piece, and the length of an interval: 2 to this power, in units.
+    begin: Option<Units>,
+    length: u32,
+    structures: Vec<Option<Box<Intervals>>>,
+    threads: Vec<Option<Box<Intervals>>>,
+    blocks: Vec<Block>,
+    /// Pages of a block: 2 to this power.
+    pages: u32,
+    /// By space and number of the block, and by page: which block it is.
+    numbers: HashMap<(u32, u64), u32>,
+    of_page: Vec<Option<u32>>,
+}
+
+/// Some pages side by side.
+struct Block {
+    space: u32,
+    number: u64,
+    stall: Box<Intervals>,
+    misses: Box<Intervals>,
+    threads: Vec<Units>,
+    /// Which structure has most of it, and by how much (Boyer and Moore's vote).
+    tenant: (StructureId, Units),
+}
+
+/// Where a piece went, and who made it when.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub now: Units,
+    pub thread: u32,
+    pub space: u32,
+    /// The page's dense number.
+    pub page: u32,
+    pub address: u64,
+}
+
+impl Place {
+    pub fn of(a: &Access, now: Units) -> Place {
+        Place {
+            now,
+            thread: a.who.thread,
+            space: a.who.space,
+            page: a.page,
+            address: a.virtual_address,
+        }
+    }
+}
+
+impl Timeline {
+    pub fn page_bits(&self) -> u32 {
+        self.page_bits
+    }
+
+    pub fn new(page_bits: u32) -> Timeline {
+        Timeline {
+            page_bits,
+            begin: None,
+            length: SHORTEST,
+            structures: Vec::new(),
+            threads: Vec::new(),
+            blocks: Vec::new(),
+            pages: 0,
+            numbers: HashMap::new(),
+            of_page: Vec::new(),
+        }
+    }
+
+    /// A piece missed the first cache.
+    #[inline]
+    pub fn missed(&mut self, place: Place, structure: impl FnOnce() -> StructureId) {
+        let interval = self.interval(place.now);
+        let block = self.block(place);
+        let block = &mut self.blocks[block];
+        block.misses[interval] += 1;
+        // Next to nothing beside what is waited for: it names places that nobody waits for.
+        if block.tenant.0 == UNKNOWN {
+            block.lives((structure(), 1));
+        }
+    }
+
+    /// A cpu waited for a piece.
+    #[inline]
+    pub fn waited(&mut self, place: Place, structure: StructureId, stall: Units) {
+        let interval = self.interval(place.now);
+        row(&mut self.structures, structure)[interval] += stall;
+        row(&mut self.threads, place.thread)[interval] += stall;
+        let block = self.block(place);
+        let block = &mut self.blocks[block];
+        block.stall[interval] += stall;
+        let thread = place.thread as usize;
+        if block.threads.len() <= thread {
+            block.threads.resize(thread + 1, 0);
+        }
+        block.threads[thread] += stall;
+        block.lives((structure, stall));
+    }
+
+    /// The interval of a moment; cpus whose clocks are behind the first piece's are in the first.
+    fn interval(&mut self, now: Units) -> usize {
+        let since = now.saturating_sub(*self.begin.get_or_insert(now));
+        while since >> self.length >= INTERVALS as u64 {
+            self.length += 1;
+            let rows = self.structures.iter_mut().chain(&mut self.threads).flatten();
+            rows.for_each(|row| halve(row));
+            for block in &mut self.blocks {
+                halve(&mut block.stall);
+                halve(&mut block.misses);
+            }
+        }
+        (since >> self.length) as usize
+    }
+
+    fn block(&mut self, place: Place) -> usize {
+        let page = place.page as usize;
+        if self.of_page.len() <= page {
+            self.of_page.resize(page + 1, None);
+        }
+        if let Some(known) = self.of_page[page] {
+            return known as usize;
+        }
+        let number = place.address >> self.page_bits;
+        let mut block = self.numbered(place.space, number >> self.pages);
+        while self.blocks.len() > BLOCKS {
+            self.merge();
+            block = self.numbered(place.space, number >> self.pages);
+        }
+        self.of_page[page] = Some(block);
+        block as usize
+    }
+
+    fn numbered(&mut self, space: u32, number: u64) -> u32 {
+        *self.numbers.entry((space, number)).or_insert_with(|| {
+            self.blocks.push(Block::new(space, number));
+            self.blocks.len() as u32 - 1
+        })
+    }
+
+    /// Makes each two neighboring blocks one.
+    fn merge(&mut self) {
+        self.pages += 1;
+        self.numbers.clear();
+        self.of_page.fill(None);
+        for old in std::mem::take(&mut self.blocks) {
+            let block = self.numbered(old.space, old.number >> 1) as usize;
+            self.blocks[block].add(&old);
+        }
+    }
+
+    /// The rows that are reported.
+    pub fn report(mut self, structures: &Structures, names: &Names) -> results::Timeline {
+        let total = |row: &Intervals| row.iter().sum::<u64>();
+        let used = |row: &Intervals| row.iter().rposition(|&of| of > 0).map_or(0, |last| last + 1);
+        let rows = self.structures.iter().chain(&self.threads).flatten();
+        let of_blocks = self.blocks.iter().flat_map(|block| [&block.stall, &block.misses]);
+        let intervals = rows.chain(of_blocks).map(|row| used(row)).max().unwrap_or(0);
+        let in_ns = |row: &Intervals| row[..intervals].iter().map(|&of| whole_ns(of)).collect::<Vec<u64>>();
+
+        let mut ranked: Vec<(StructureId, Box<Intervals>)> = (0..)
+            .zip(self.structures)
+            .filter_map(|(id, row)| Some((id, row?)))
+            .collect();
+        ranked.sort_by_key(|(id, row)| (std::cmp::Reverse(total(row)), *id));
+        let mut others: Intervals = [0; INTERVALS];
+        let left_out = ranked.split_off(ranked.len().min(STRUCTURES));
+        left_out.iter().for_each(|(_, row)| plus(&mut others, row));
+        let mut by_structure: Vec<TimelineRow> = ranked
+            .iter()
+            .map(|(id, row)| TimelineRow {
+                name: structures.describe(*id).name,
+                stall_ns: in_ns(row),
+            })
+            .collect();
+        if !left_out.is_empty() {
+            by_structure.push(TimelineRow {
+                name: format!("{} others", left_out.len()),
+                stall_ns: in_ns(&others),
+            });
+        }
+        let by_thread = (0..).zip(&self.threads).filter_map(|(thread, row)| {
+            Some(TimelineRow {
+                name: thread_name(names, thread),
+                stall_ns: in_ns(row.as_deref()?),
+            })
+        });
+        let by_thread = by_thread.collect();
+        self.blocks.sort_by_key(|block| (block.space, block.number));
+        let block_bits = self.pages + self.page_bits;
+        let blocks = self.blocks.iter().map(|block| TimelineBlock {
+            process: block.space,
+            address: block.number << block_bits,
+            bytes: 1 << block_bits,
+            structure: structures.describe(block.tenant.0).name,
+            stall_ns: in_ns(&block.stall),
+            misses: block.misses[..intervals].to_vec(),
+            threads_stall_ns: block.threads.iter().map(|&of| whole_ns(of)).collect(),
+        });
+        results::Timeline {
+            interval_ns: whole_ns(1 << self.length),
+            structures: by_structure,
+            threads: by_thread,
+            blocks: blocks.collect(),
+        }
+    }
+}
+
+impl Block {
+    fn new(space: u32, number: u64) -> Block {
+        Block {
+            space,
+            number,
+            stall: Box::new([0; INTERVALS]),
+            misses: Box::new([0; INTERVALS]),
+            threads: Vec::new(),
+            tenant: (UNKNOWN, 0),
+        }
+    }
+
+    fn add(&mut self, other: &Block) {
+        plus(&mut self.stall, &other.stall);
+        plus(&mut self.misses, &other.misses);
+        self.threads.resize(self.threads.len().max(other.threads.len()), 0);
+        for (sum, of) in self.threads.iter_mut().zip(&other.threads) {
+            *sum += of;
+        }
+        self.lives(other.tenant);
+    }
+
+    fn lives(&mut self, (structure, weight): (StructureId, Units)) {
+        let (tenant, votes) = &mut self.tenant;
+        if *tenant == structure {
+            *votes += weight;
+        } else if *votes >= weight {
+            *votes -= weight;
+        } else {
+            (*tenant, *votes) = (structure, weight - *votes);
+        }
+    }
+}
+
+fn row(rows: &mut Vec<Option<Box<Intervals>>>, number: u32) -> &mut Intervals {
+    let number = number as usize;
+    if rows.len() <= number {
+        rows.resize(number + 1, None);
+    }
+    rows[number].get_or_insert_with(|| Box::new([0; INTERVALS]))
+}
+
+fn plus(sum: &mut Intervals, row: &Intervals) {
+    for (sum, of) in sum.iter_mut().zip(row) {
+        *sum += of;
+    }
+}
+
+/// Makes each two intervals one.
+fn halve(row: &mut Intervals) {
+    for at in 0..INTERVALS / 2 {
+        row[at] = row[2 * at] + row[2 * at + 1];
+    }
+    row[INTERVALS / 2..].fill(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Units = 1 << SHORTEST;
+
+    fn place(now: Units, page: u32) -> Place {
+        Place {
+            now,
+            thread: page % 3,
+            space: page % 2,
+            page,
+            address: u64::from(page) << 12,
+        }
+    }
+
+    #[test]
+    fn intervals_and_blocks_grow_and_lose_nothing() {
+        let mut timeline = Timeline::new(12);
+        for page in 0..5000u32 {
+            let at = place(7 * LONG + u64::from(page) * LONG, page * 3);
+            timeline.missed(at, || page % 40);
+            timeline.waited(at, page % 40, u64::from(page));
+        }
+        let all = (0..5000u64).sum::<u64>();
+        let total = |rows: &[Option<Box<Intervals>>]| rows.iter().flatten().flat_map(|row| row.iter()).sum::<u64>();
+        assert_eq!((total(&timeline.structures), total(&timeline.threads)), (all, all));
+        let of_blocks = |of: fn(&Block) -> u64| timeline.blocks.iter().map(of).sum::<u64>();
+        assert_eq!(of_blocks(|block| block.stall.iter().sum()), all);
+        assert_eq!(of_blocks(|block| block.threads.iter().sum()), all);
+        assert_eq!(of_blocks(|block| block.misses.iter().sum()), 5000);
+        // 5000 intervals fit into 128 of 64 each, 15000 pages into 192 blocks of 128 pages each in two spaces.
+        assert_eq!((timeline.length, timeline.pages), (SHORTEST + 6, 8));
+        assert!(timeline.blocks.len() <= BLOCKS);
+        let last = timeline.structures[39].as_ref().unwrap();
+        assert_eq!((last[4959 / 64], last[4999 / 64]), (4959, 4999));
+        assert_eq!(last[4999 / 64 + 1..], [0; INTERVALS - 4999 / 64 - 1]);
+    }
+
+    #[test]
+    fn a_cpu_behind_the_first_is_in_the_first_interval() {
+        let mut timeline = Timeline::new(12);
+        timeline.missed(place(10 * LONG, 0), || 7);
+        timeline.missed(place(2 * LONG, 0), || 7);
+        timeline.missed(place(12 * LONG, 0), || 7);
+        assert_eq!(timeline.blocks[0].tenant.0, 7);
+        assert_eq!(timeline.blocks[0].misses[..3], [2, 0, 1]);
+    }
+}
