@@ -1,5 +1,14 @@
 //! Text that becomes no markup.
 
+/// A text of a result in HTML.
+pub struct Text<'a>(pub &'a str);
+
+impl maud::Render for Text<'_> {
+    fn render_to(&self, buffer: &mut String) {
+        buffer.push_str(&escape(self.0));
+    }
+}
+
 /// A text as it stands in an element, or in an attribute.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

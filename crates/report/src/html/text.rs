@@ -1,18 +1,9 @@
 //! Text of a result in a page: it becomes no markup, and has no characters that a page may not hold.
 
-use maud::{Markup, Render, html};
+use maud::{Markup, html};
 use results::short;
 
-use crate::escape::escape;
-
-/// A text as it is.
-pub struct Text<'a>(pub &'a str);
-
-impl Render for Text<'_> {
-    fn render_to(&self, buffer: &mut String) {
-        buffer.push_str(&escape(self.0));
-    }
-}
+pub use crate::escape::Text;
 
 /// A name of data or code, without what makes it long.
 pub fn name(text: &str) -> Markup {

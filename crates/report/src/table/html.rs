@@ -5,16 +5,7 @@
 use maud::{Markup, html};
 
 use super::{Cell, Column, Exact, Role, Table, Tone, Value};
-use crate::escape::escape;
-
-/// A text of the table, which becomes no markup.
-struct Text<'a>(&'a str);
-
-impl maud::Render for Text<'_> {
-    fn render_to(&self, buffer: &mut String) {
-        buffer.push_str(&escape(self.0));
-    }
-}
+use crate::escape::Text;
 
 impl Table {
     /// The table as one element, ready to be put into a page.
