@@ -7,7 +7,7 @@ CARGO_FLAGS ?= --locked
 # The tests that were skipped, a line each.
 SKIPPED = $(CURDIR)/build/skipped
 
-.PHONY: help demo check test test-long test-numa bench truth reproduce traces docs book install build tool lint miri sanitize clean
+.PHONY: help demo check test test-long test-numa bench truth reproduce traces docs book pictures install build tool lint miri sanitize clean
 
 help:
 	@echo 'make demo              see it work, in a minute: a program that waits, what to do, the patch, predicted and measured'
@@ -20,6 +20,7 @@ help:
 	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make traces            records the server workloads of workloads/servers into build/traces (TRACES_FLAGS="--size book": larger)'
 	@echo 'make docs              the documents of the crates, and the book'
+	@echo 'make pictures          the pictures of the README and the book, by a browser'
 	@echo 'make book              the book alone, in build/book; fails on dead links'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
 	@echo 'make sanitize          the library and its C programs under AddressSanitizer and ThreadSanitizer (the latter needs a nightly)'
@@ -71,6 +72,11 @@ bench:
 	@$(MAKE) --no-print-directory build
 	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
+
+pictures:
+	@setup/debian pictures
+	@$(MAKE) --no-print-directory build
+	@docs/pictures
 
 truth: export DOMICILE_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 truth:

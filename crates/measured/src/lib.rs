@@ -227,7 +227,8 @@ fn timed(sizes: &[u64], mut curve: Vec<Point>, described: &Described, effort: Ef
 fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, described: &Described, effort: Effort) -> Measured {
     let capacity = knee::capacity(&curve, described.private);
     let largest = curve.iter().map(|point| point.bytes).max().unwrap_or(described.largest);
-    let apart_ns = chase::lines_apart(largest, described.page_bytes, effort);
+    // Half of the lines of as much memory.
+    let apart_ns = chase::lines_apart(largest / 2, described.page_bytes, effort);
     let reach = knee::reach(&tlb_curve, capacity.inside_ns);
     Measured {
         cache_bytes: capacity.bytes,
@@ -285,7 +286,7 @@ impl Described {
     }
 }
 
-/// The largest working set; memory is timed over one of as many bytes in twice as much memory.
+/// Most memory that a measurement takes.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Working sets from the innermost cache to well beyond the last level.

@@ -7,9 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Effort;
 
+/// One more with each change of how things are measured: figures that were measured another way are measured anew.
+const METHOD: u32 = 2;
+
 /// What figures belong to: another boot or another processor has others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
+    #[serde(default)]
+    method: u32,
     boot: String,
     processor: String,
     cpus: String,
@@ -26,6 +31,7 @@ impl Identity {
     pub fn of(root: &sys::Root) -> Identity {
         let processor = sys::cpuinfo::processor(root).unwrap_or_default();
         Identity {
+            method: METHOD,
             boot: root.text("proc/sys/kernel/random/boot_id").unwrap_or_default(),
             processor: processor.model.unwrap_or_default(),
             cpus: sys::cpus::cpus(root)
@@ -116,6 +122,7 @@ mod tests {
 
     fn identity(boot: &str) -> Identity {
         Identity {
+            method: METHOD,
             boot: boot.into(),
             processor: "p".into(),
             cpus: "0-1".into(),

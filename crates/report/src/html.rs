@@ -1,7 +1,6 @@
 //! Results as one HTML page that needs nothing else: no fonts, no other files, no network.
 //!
-//! The first screen says what a terminal's does. Pictures follow, and then every table of the result, so that each number that
-//! is drawn stands in a table too.
+//! The first screen says what a terminal's does. Pictures follow, each with tables of its numbers, and then the tables of the result.
 
 mod advice;
 mod comparison;

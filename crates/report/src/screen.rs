@@ -93,6 +93,10 @@ fn headline(advice: &Advice, width: usize) -> String {
 
 /// The simulated time beside the clock's.
 fn clock(native: &Native, width: usize) -> String {
+    lines(&clock_in_words(native), "", width, FEW_LINES)
+}
+
+pub fn clock_in_words(native: &Native) -> String {
     let [user, system, simulated] = [native.user_ns, native.system_ns, native.simulated_ns].map(time_of);
     let model = match native.overlapping_ns {
         Some(overlapping) => format!(
@@ -105,10 +109,9 @@ fn clock(native: &Native, width: usize) -> String {
         0 | 1 => String::new(),
         runs => format!(" (mean of {runs} runs)"),
     };
-    let text = format!(
+    format!(
         "Measured, without recorder: {user} in the program, {system} in the kernel{runs}. Simulated: {simulated}{model}."
-    );
-    lines(&text, "", width, FEW_LINES)
+    )
 }
 
 /// One of `all` things to do.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Intervals of one length, from the first reference that is counted, and what was waited for in each. A wait is put down to the
+/// Intervals of one length, from the first piece that waited or missed, and what was waited for in each. A wait is put down to the
 /// interval in which it ends, on the clock of its cpu.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -12,7 +12,7 @@ pub struct Timeline {
     pub interval_ns: u64,
     /// By data structure, those that most was waited for first; the last may be all others together.
     pub structures: Vec<TimelineRow>,
-    /// By thread, in the order of their indices; those that never waited are left out.
+    /// By thread, in the order of their indices: the 63 that waited longest; the last may be all others together.
     pub threads: Vec<TimelineRow>,
     /// By place, in the order of processes and addresses. Places that were not touched beyond the first cache are left out.
     pub blocks: Vec<TimelineBlock>,
@@ -33,16 +33,16 @@ pub struct TimelineRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TimelineBlock {
-    /// Index of its process.
+    /// Index of its process; 4294967295: of all processes beyond the first 192.
     pub process: u32,
     pub address: u64,
     pub bytes: u64,
-    /// The data structure that most was waited for in it.
+    /// A data structure in it: that which most was waited for, if that is more than half of all that was.
     pub structure: String,
     /// Nanoseconds that cpus waited for it in each interval.
     pub stall_ns: Vec<u64>,
     /// How often data of it missed the first cache, in each interval.
     pub misses: Vec<u64>,
-    /// Nanoseconds that each thread waited for it, by its index.
+    /// Nanoseconds that threads waited for it, in the order of `threads` of the timeline.
     pub threads_stall_ns: Vec<u64>,
 }

@@ -12,21 +12,21 @@ use crate::ratio::{interval, median, ratio};
 /// What a program says of its work (`timed.c`).
 const SAID: &str = "truth: cpu ";
 
-/// Round by round, every second one the other way about: what else the machine does falls on both sides. `halfway` is called
-/// once, in their middle.
+/// Round by round, every second one the other way about: what else the machine does falls on both sides. `between` is called
+/// up to three times among them: after a quarter, a half, and three quarters.
 ///
 /// Errors: a side fails, the two print other results, or take no longer than their start-up.
 pub fn measure(
     pair: &Pair,
     commands: &Commands,
     rounds: u32,
-    halfway: &mut dyn FnMut() -> Result<(), TruthError>,
+    between: &mut dyn FnMut() -> Result<(), TruthError>,
 ) -> Result<TruthMeasured, TruthError> {
     let mut of_rounds = Vec::new();
     let mut start_up = vec![Vec::new(); commands.start_up.len()];
     for number in 0..rounds {
-        if number == rounds / 2 {
-            halfway()?;
+        if [1, 2, 3].map(|quarter| rounds * quarter / 4).contains(&number) {
+            between()?;
         }
         let (before, after);
         if number % 2 == 0 {

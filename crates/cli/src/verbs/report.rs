@@ -37,7 +37,7 @@ pub struct Report {
     #[arg(long, value_name = "PAGE")]
     html: Option<PathBuf>,
 
-    /// The same
+    /// The same as `--html`
     #[arg(short, long, value_name = "PAGE", conflicts_with = "html")]
     output: Option<PathBuf>,
 

@@ -58,7 +58,7 @@ pub struct Truth {
     #[arg(long, value_name = "NAME|FILE|host", default_value = HOST, value_parser = suggested::machines(), hide_possible_values = true)]
     machine: String,
 
-    /// Take what is known of `host`; else it is probed first, and beside each pair
+    /// Take what is known of `host`; else it is probed first, and three times beside each pair
     #[arg(long)]
     as_probed: bool,
 

@@ -10,6 +10,9 @@ use super::{first_screen, sharing, timeline};
 use crate::tables::{Top, of_advice};
 use crate::verified_text::{agreement, beside};
 
+/// Rows of each list: the full result has all.
+const ROWS: Top = Top::Rows(30);
+
 pub fn body(advice: &Advice) -> (Markup, Vec<Picture>) {
     let mut sections = Sections::default();
     sections.add("What to do", first_screen::to_do(advice));
@@ -21,12 +24,12 @@ pub fn body(advice: &Advice) -> (Markup, Vec<Picture>) {
         );
     }
     if let Some(over_time) = &advice.timeline {
-        timeline::section(&mut sections, over_time);
+        timeline::section(&mut sections, timeline::TITLE, over_time);
     }
     if let Some(shared) = &advice.sharing {
         sharing::section(&mut sections, shared);
     }
-    sections.tables(&of_advice(advice, Top::Usual));
+    sections.tables(&of_advice(advice, ROWS));
     if !advice.notes.is_empty() {
         sections.add(
             "What is only an estimate",

@@ -3,13 +3,15 @@
 use std::iter::once;
 
 use maud::{Markup, html};
-use results::{Advice, Outcome, Todo, count, percent, time};
+use results::{Advice, Outcome, Todo, bytes, count, percent};
 
 use super::text::{Text, name, prose};
-use crate::screen::{saves, time_parts};
+use crate::screen::{clock_in_words, saves, time_parts};
 
 /// Things to do that are shown at once.
 const MOST: usize = 3;
+/// A smaller part of the time in which cpus have nothing to do is not named.
+const IDLE: f64 = 0.005;
 
 pub fn header(advice: &Advice) -> Markup {
     let command = once(&advice.program).chain(&advice.arguments);
@@ -27,16 +29,37 @@ pub fn header(advice: &Advice) -> Markup {
         header {
             p.product { "Domicile: where memory time goes" }
             h1 { (Text(&command)) }
-            p.facts { "on " (Text(&machine)) ": " (count(advice.trace.references)) " references, " (Text(part)) }
-            @if let Some(native) = &advice.native {
-                p.facts {
-                    "Measured, without recorder: " (time(native.user_ns)) " in the program, " (time(native.system_ns))
-                    " in the kernel. Simulated: " (time(native.simulated_ns)) "."
-                }
+            p.facts {
+                "on " (Text(&machine)) ": " (count(advice.trace.references)) " references, " (Text(part))
+                @if let Some(status) = advice.exit { ", exit " (status) }
             }
+            p.facts { (Text(&facts(advice))) }
+            @if let Some(native) = &advice.native { p.facts { (Text(&clock_in_words(native))) } }
             @if let Some(warning) = advice.warning() { p.warning role="alert" { (prose(&warning)) } }
         }
     }
+}
+
+/// How large machine and run are.
+fn facts(advice: &Advice) -> String {
+    let (machine, trace) = (&advice.machine, &advice.trace);
+    let many = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let mut facts = vec![
+        many(machine.cpus.into(), "cpu"),
+        many(machine.nodes.into(), "node"),
+        many(machine.colors.into(), "color"),
+        many(trace.threads, "thread"),
+    ];
+    if trace.processes > 1 {
+        facts.push(format!("{} processes", trace.processes));
+    }
+    facts.extend(
+        trace
+            .instructions
+            .map(|instructions| format!("{} instructions", count(instructions))),
+    );
+    facts.push(format!("{} of memory touched", bytes(trace.footprint_bytes)));
+    facts.join(", ")
 }
 
 /// What to do, the largest gain first.
@@ -93,7 +116,9 @@ pub fn time_bar(outcome: &Outcome) -> Markup {
     let parts = time_parts(outcome);
     let before = |at: usize| parts[..at].iter().map(|part| part.1).sum::<f64>() * 100.0;
     html! {
-        p.time-label { "Time" }
+        @let time = &outcome.time_ns;
+        @let idle = (time.imbalance + time.sequential + time.synchronization) as f64 / time.total.max(1) as f64;
+        p.time-label { "Time" @if idle >= IDLE { "; cpus idle " (percent(idle)) } }
         svg.time viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="Where the time goes" {
             @for (at, (part, fraction)) in parts.iter().enumerate() {
                 rect class={ "part-" (part.replace(' ', "-").to_lowercase()) } x=(format!("{:.2}", before(at))) y="0" height="4" width=(format!("{:.2}", fraction * 100.0)) {}

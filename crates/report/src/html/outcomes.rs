@@ -21,8 +21,11 @@ pub fn body(outcomes: &[Outcome]) -> (Markup, Vec<Picture>) {
             p.facts { (count(first.references)) " references" }
         }
     };
-    if let Some(over_time) = &first.timeline {
-        timeline::section(&mut sections, over_time);
+    for outcome in outcomes {
+        if let Some(over_time) = &outcome.timeline {
+            let title = format!("{} under {}", timeline::TITLE, outcome.name());
+            timeline::section(&mut sections, &title, over_time);
+        }
     }
     sections.tables(&of_outcomes(outcomes, Top::Usual));
     sections.page(&header)

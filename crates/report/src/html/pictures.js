@@ -31,7 +31,8 @@
 
   const frame = (of) => ({
     animation: false,
-    aria: { enabled: true },
+    // The place has a label of its own.
+    aria: { enabled: false },
     backgroundColor: of.paper,
     textStyle: { color: of.ink, fontFamily: "system-ui, sans-serif" },
     // Drawn on the canvas: text of a result never becomes an element.
@@ -81,7 +82,7 @@
         formatter: ({ dataType, data }) => cut(dataType === "edge" ? `${data.ends}\n${data.about}` : data.about, 160),
       },
       series: [{
-        type: "graph", layout: "circular", roam: true, top: 40, bottom: 40,
+        type: "graph", layout: "circular", roam: "move", top: 40, bottom: 40,
         circular: { rotateLabel: false },
         label: { show: true, position: "right", color: of.ink },
         itemStyle: { color: of.link },
@@ -153,6 +154,14 @@
     window.addEventListener("beforeprint", () => redraw(true));
     window.addEventListener("afterprint", () => redraw(false));
   };
+
+  // Paper shows what is folded away on a screen.
+  let unfolded = [];
+  window.addEventListener("beforeprint", () => {
+    unfolded = [...document.querySelectorAll("details:not([open])")];
+    unfolded.forEach((part) => (part.open = true));
+  });
+  window.addEventListener("afterprint", () => unfolded.forEach((part) => (part.open = false)));
 
   pictures.forEach(show);
 })();

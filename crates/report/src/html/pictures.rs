@@ -91,8 +91,8 @@ impl Picture {
                 div.zoom hidden {
                     button type="button" data-zoom="in" { "Zoom in" }
                     button type="button" data-zoom="out" { "Zoom out" }
-                    button type="button" data-zoom="left" { "Earlier" }
-                    button type="button" data-zoom="right" { "Later" }
+                    button type="button" data-zoom="left" { "Left" }
+                    button type="button" data-zoom="right" { "Right" }
                     button type="button" data-zoom="all" { "Show all" }
                 }
                 div.drawing id={ (self.id) "-drawing" } role=(if self.views.len() > 1 { "tabpanel" } else { "img" }) aria-label=(Text(caption)) {

@@ -19,7 +19,10 @@ impl Sections {
     }
 
     /// A picture, with the tables that have its numbers.
-    pub fn picture(&mut self, title: &str, caption: &str, picture: Picture, tables: &[Table]) {
+    pub fn picture(&mut self, title: &str, caption: &str, mut picture: Picture, tables: &[Table]) {
+        if self.pictures.iter().any(|other| other.id == picture.id) {
+            picture.id += &format!("-{}", self.pictures.len());
+        }
         let body = html! {
             (picture.place(caption))
             @for table in tables {
@@ -45,23 +48,44 @@ impl Sections {
 
     /// The page: its header, the list of contents, the parts.
     pub fn page(self, header: &Markup) -> (Markup, Vec<Picture>) {
+        let ids = self.ids();
+        let parts = || ids.iter().zip(&self.all);
         let body = html! {
             (header)
             nav aria-label="Contents" {
-                @for (title, _) in &self.all {
-                    a href={ "#" (slug(title)) } { (Text(title)) }
+                @for (id, (title, _)) in parts() {
+                    a href={ "#" (id) } { (Text(title)) }
                 }
             }
             main {
-                @for (title, body) in &self.all {
-                    section id=(slug(title)) {
-                        h2 { a href={ "#" (slug(title)) } { (Text(title)) } }
+                @for (id, (title, body)) in parts() {
+                    section id=(id) {
+                        h2 { a href={ "#" (id) } { (Text(title)) } }
                         (body)
                     }
                 }
             }
         };
         (body, self.pictures)
+    }
+}
+
+impl Sections {
+    /// An address in the page for each part. Parts that are called the same are numbered.
+    fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = Vec::new();
+        for (title, _) in &self.all {
+            let slug = slug(title);
+            let numbered = (1..).map(|number| match number {
+                1 => slug.clone(),
+                _ => format!("{slug}-{number}"),
+            });
+            let mut free = numbered.filter(|id| !ids.contains(id));
+            let id = free.next().unwrap_or_default();
+            drop(free);
+            ids.push(id);
+        }
+        ids
     }
 }
 

@@ -22,8 +22,8 @@ pub fn section(sections: &mut Sections, of: &SharingAdvice) {
     let at = |thread: u32| graph.threads.iter().position(|of| of.thread == thread);
     let node = |thread: &results::SharingThread| Node {
         name: match thread.name.is_empty() {
-            true => thread.number.to_string(),
-            false => format!("{} ({})", thread.name, thread.number),
+            true => format!("{}: {}", thread.thread, thread.number),
+            false => format!("{}: {} ({})", thread.thread, thread.name, thread.number),
         },
         about: format!(
             "{} touched, {} of it with others",

@@ -6,12 +6,12 @@ use super::pictures::{Drawing, Picture, Row, Unit, View};
 use super::sections::Sections;
 use crate::table::{Cell, Column, Role, Table};
 
-const TITLE: &str = "Who waits for what, when";
+pub const TITLE: &str = "Who waits for what, when";
 
 /// Parts of the time in the table of the picture: intervals are put together.
 const PARTS: usize = 8;
 
-pub fn section(sections: &mut Sections, of: &Timeline) {
+pub fn section(sections: &mut Sections, title: &str, of: &Timeline) {
     if of.blocks.is_empty() {
         return;
     }
@@ -26,9 +26,9 @@ pub fn section(sections: &mut Sections, of: &Timeline) {
     if of.threads.len() > 1 {
         views.push(by_thread(of));
     }
-    let picture = Picture::new(TITLE, views);
-    let caption = "The darker, the longer cpus waited for the data, or the more often it missed the first cache. Addresses run \
-                   downwards; places that were not touched beyond the first cache are left out.";
+    let picture = Picture::new(title, views);
+    let caption = "Colors are those of the scale below: how long cpus waited for the data, or how often it missed the first cache. \
+                   Addresses run downwards; places that were not touched beyond the first cache are left out.";
     let mut tables = vec![table(
         "Waiting by data structure over time",
         "data structure",
@@ -39,7 +39,7 @@ pub fn section(sections: &mut Sections, of: &Timeline) {
         tables.push(table("Waiting by thread over time", "thread", of, &of.threads));
     }
     tables.push(places(of));
-    sections.picture(TITLE, caption, picture, &tables);
+    sections.picture(title, caption, picture, &tables);
 }
 
 fn over_time(name: &str, of: &Timeline, rows: Vec<Row>, unit: Unit) -> View {
@@ -67,25 +67,28 @@ fn rows(of: &[TimelineRow]) -> Vec<Row> {
 
 fn blocks(of: &Timeline, values: impl Fn(&TimelineBlock) -> Vec<u64>) -> Vec<Row> {
     let row = |block: &TimelineBlock| Row {
-        name: format!("{:#x}", block.address),
+        name: place(of, block),
         about: format!("{} of {}", bytes(block.bytes), short(&block.structure)),
         values: values(block),
     };
     of.blocks.iter().map(row).collect()
 }
 
+/// An address, with its process where there are several.
+fn place(of: &Timeline, block: &TimelineBlock) -> String {
+    match block.process {
+        u32::MAX => "other processes".to_string(),
+        process if of.blocks.iter().any(|block| block.process > 0) => format!("{process}:{:#x}", block.address),
+        _ => format!("{:#x}", block.address),
+    }
+}
+
 fn by_thread(of: &Timeline) -> View {
-    let threads = of
-        .blocks
-        .iter()
-        .map(|block| block.threads_stall_ns.len())
-        .max()
-        .unwrap_or(0);
     View {
         name: "Addresses by thread".to_string(),
         drawing: Drawing::Heat {
             along: "thread".to_string(),
-            columns: (0..threads).map(|thread| thread.to_string()).collect(),
+            columns: of.threads.iter().map(|row| row.name.clone()).collect(),
             rows: blocks(of, |block| block.threads_stall_ns.clone()),
             unit: Unit::Ns,
         },
@@ -122,7 +125,7 @@ fn places(of: &Timeline) -> Table {
     let mut table = Table::new("Waiting by address", columns);
     for block in &of.blocks {
         table.row([
-            Cell::address(block.address),
+            Cell::address(block.address).in_words(place(of, block)),
             Cell::bytes(block.bytes),
             Cell::name(block.structure.as_str()),
             Cell::time(block.stall_ns.iter().sum()),

@@ -144,9 +144,26 @@ def hover(driver, timeline):
         "const chart = echarts.getInstanceByDom(document.querySelector('.drawing'));"
         "return chart.getZr().storage.getDisplayList(true).map((item) => item.style && item.style.text).filter((text) => text);"
     )
-    texts = "\n".join(str(text) for text in driver.execute_script(script))
+    texts = [str(text) for text in driver.execute_script(script)]
+    # The tip's lines are texts of their own: the name, then the time, which no axis says so.
     first = rows[y]["name"].split("(")[0].strip()[:20]
-    check(first in texts, f"the tip does not name {first}: {texts[-400:]}")
+    times = [number for number, text in enumerate(texts) if text.startswith("time ") and text[5].isdigit()]
+    named = [number for number in times if texts[number - 1].startswith(first)]
+    check(named, f"no tip names {first}: {texts}")
+
+
+def graph(driver, sharing):
+    script = (
+        "const chart = echarts.getInstanceByDom(document.querySelectorAll('.drawing')[1]);"
+        "const {data, links} = chart.getOption().series[0];"
+        "return [data.map((node) => node.name), links.map((link) => [+link.source, +link.target])]"
+    )
+    names, links = driver.execute_script(script)
+    threads = sharing["graph"]["threads"]
+    check(len(names) == len(threads), f"{len(names)} of {len(threads)} threads are drawn")
+    check(all(name.startswith(f"{thread['thread']}: ") for name, thread in zip(names, threads)), f"threads are called {names}")
+    edges = [[edge["a"], edge["b"]] for edge in sharing["graph"]["edges"]]
+    check(links == edges, f"{links} are drawn for {edges}")
 
 
 def page(driver, address, result, width):
@@ -160,13 +177,20 @@ def page(driver, address, result, width):
     for link in driver.find_elements(By.CSS_SELECTOR, "nav a"):
         target = link.get_attribute("href").split("#")[1]
         check(driver.find_elements(By.ID, target), f"no part is called {target}")
-    for cell in driver.find_elements(By.CSS_SELECTOR, "#where-the-time-goes tbody td[data-value]"):
-        float(cell.get_attribute("data-value"))
+    ids = driver.execute_script("return [...document.querySelectorAll('[id]')].map((element) => element.id)")
+    check(len(ids) == len(set(ids)), "two elements have one id")
+    times = driver.find_elements(By.CSS_SELECTOR, "[id^=where-the-time-goes] td.time[data-value]")
+    times = {float(cell.get_attribute("data-value")) for cell in times}
+    missing = [share for share in result["where"] if share["fraction"] > 0.001 and share["part"] in ("busy", "cache", "memory")]
+    missing = [share["name"] for share in missing if share["ns"] not in times]
+    check(times and not missing, f"the table of the time lacks {missing}")
     timeline = result.get("timeline")
     if timeline:
         tabs(driver, timeline)
         zoom(driver)
         hover(driver, timeline)
+    if timeline and result.get("sharing"):
+        graph(driver, result["sharing"])
     quiet(driver, "after use")
 
 

@@ -1,6 +1,6 @@
 //! What is waited for over time: by data structure, by thread, and by place among the addresses.
 //!
-//! Memory is bounded however long a run is and however much it touches. Time goes into [`INTERVALS`] of one length; a run
+//! Memory does not grow with the length of a run, nor with how much it touches. Time goes into [`INTERVALS`] of one length; a run
 //! that goes beyond the last makes each two of them one, twice as long. Pages go into at most [`BLOCKS`] of one length in the
 //! same way. Both lengths are powers of two, so that what is added up twice is the same as what is added up at once.
 
@@ -15,8 +15,11 @@ use crate::structures::{StructureId, Structures, UNKNOWN};
 
 const INTERVALS: usize = 128;
 const BLOCKS: usize = 192;
-/// Structures that have a row of their own; the others have one together.
+/// Structures and threads that have a row of their own; the others have one together.
 const STRUCTURES: usize = 16;
+const THREADS: usize = 63;
+/// The space and number of the block of processes that are too many.
+const OTHERS: (u32, u64) = (u32::MAX, 0);
 /// The first intervals are of 2^30 units: 1024 ns.
 const SHORTEST: u32 = 30;
 
@@ -145,7 +148,7 @@ impl Timeline {
         }
         let number = place.address >> self.page_bits;
         let mut block = self.numbered(place.space, number >> self.pages);
-        while self.blocks.len() > BLOCKS {
+        while self.blocks.len() > BLOCKS && !self.is_whole() {
             self.merge();
             block = self.numbered(place.space, number >> self.pages);
         }
@@ -153,7 +156,14 @@ impl Timeline {
         block as usize
     }
 
+    /// Whether each block is all of a process.
+    fn is_whole(&self) -> bool {
+        self.pages + self.page_bits >= u64::BITS
+    }
+
     fn numbered(&mut self, space: u32, number: u64) -> u32 {
+        let is_full = self.is_whole() && self.blocks.len() >= BLOCKS && !self.numbers.contains_key(&(space, number));
+        let (space, number) = if is_full { OTHERS } else { (space, number) };
         *self.numbers.entry((space, number)).or_insert_with(|| {
             self.blocks.push(Block::new(space, number));
             self.blocks.len() as u32 - 1
@@ -201,29 +211,57 @@ impl Timeline {
                 stall_ns: in_ns(&others),
             });
         }
-        let by_thread = (0..).zip(&self.threads).filter_map(|(thread, row)| {
-            Some(TimelineRow {
-                name: thread_name(names, thread),
-                stall_ns: in_ns(row.as_deref()?),
+        let mut worst: Vec<usize> = (0..self.threads.len())
+            .filter(|&thread| self.threads[thread].is_some())
+            .collect();
+        worst.sort_by_key(|&thread| (std::cmp::Reverse(self.threads[thread].as_deref().map(total)), thread));
+        let others_of_threads = worst.split_off(worst.len().min(THREADS));
+        worst.sort_unstable();
+        let mut by_thread: Vec<TimelineRow> = worst
+            .iter()
+            .filter_map(|&thread| {
+                Some(TimelineRow {
+                    name: thread_name(names, thread as u32),
+                    stall_ns: in_ns(self.threads[thread].as_deref()?),
+                })
             })
-        });
-        let by_thread = by_thread.collect();
+            .collect();
+        if !others_of_threads.is_empty() {
+            let mut others: Intervals = [0; INTERVALS];
+            let rows = others_of_threads
+                .iter()
+                .filter_map(|&thread| self.threads[thread].as_deref());
+            rows.for_each(|row| plus(&mut others, row));
+            by_thread.push(TimelineRow {
+                name: format!("{} others", others_of_threads.len()),
+                stall_ns: in_ns(&others),
+            });
+        }
+        let of_threads = |block: &Block| {
+            let waited = |&thread: &usize| block.threads.get(thread).copied().unwrap_or(0);
+            let mut waits: Vec<u64> = worst.iter().map(waited).map(whole_ns).collect();
+            if !others_of_threads.is_empty() {
+                waits.push(whole_ns(others_of_threads.iter().map(waited).sum()));
+            }
+            waits
+        };
         self.blocks.sort_by_key(|block| (block.space, block.number));
         let block_bits = self.pages + self.page_bits;
         let blocks = self.blocks.iter().map(|block| TimelineBlock {
             process: block.space,
-            address: block.number << block_bits,
-            bytes: 1 << block_bits,
+            address: block.number.checked_shl(block_bits).unwrap_or(0),
+            bytes: 1u64.checked_shl(block_bits).unwrap_or(u64::MAX),
             structure: structures.describe(block.tenant.0).name,
             stall_ns: in_ns(&block.stall),
             misses: block.misses[..intervals].to_vec(),
-            threads_stall_ns: block.threads.iter().map(|&of| whole_ns(of)).collect(),
+            threads_stall_ns: of_threads(block),
         });
+        let blocks = blocks.collect();
         results::Timeline {
             interval_ns: whole_ns(1 << self.length),
             structures: by_structure,
             threads: by_thread,
-            blocks: blocks.collect(),
+            blocks,
         }
     }
 }
@@ -321,6 +359,51 @@ mod tests {
         let last = timeline.structures[39].as_ref().unwrap();
         assert_eq!((last[4959 / 64], last[4999 / 64]), (4959, 4999));
         assert_eq!(last[4999 / 64 + 1..], [0; INTERVALS - 4999 / 64 - 1]);
+    }
+
+    #[test]
+    fn more_processes_than_blocks_have_one_together() {
+        let mut timeline = Timeline::new(12);
+        for space in 0..500u32 {
+            for page in [0, 1, 0x7_ffff] {
+                let at = Place {
+                    space,
+                    page: space * 3 + page % 3,
+                    address: u64::from(page) << 12,
+                    ..place(LONG, 0)
+                };
+                timeline.waited(at, space, 1);
+            }
+        }
+        assert_eq!(timeline.blocks.len(), BLOCKS + 1);
+        let all: u64 = timeline.blocks.iter().flat_map(|block| block.stall.iter()).sum();
+        assert_eq!(all, 1500);
+        let (names, structures) = (Names::default(), Structures::new(&Names::default().tables));
+        let report = timeline.report(&structures, &names);
+        assert_eq!(
+            report
+                .blocks
+                .last()
+                .map(|block| (block.process, block.address, block.bytes)),
+            Some((u32::MAX, 0, u64::MAX))
+        );
+    }
+
+    #[test]
+    fn threads_that_waited_least_have_one_row() {
+        let mut timeline = Timeline::new(12);
+        for thread in 0..100u32 {
+            let at = Place {
+                thread,
+                ..place(LONG, 7)
+            };
+            timeline.waited(at, 0, u64::from(thread) << 20);
+        }
+        let report = timeline.report(&Structures::new(&Names::default().tables), &Names::default());
+        assert_eq!(report.threads.len(), THREADS + 1);
+        let sums: Vec<u64> = report.threads.iter().map(|row| row.stall_ns.iter().sum()).collect();
+        assert_eq!((sums[0], sums[THREADS]), (37, (0..37).sum()));
+        assert_eq!(report.blocks[0].threads_stall_ns, sums);
     }
 
     #[test]

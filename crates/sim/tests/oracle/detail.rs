@@ -1,6 +1,6 @@
 //! The detail of a run adds up to its totals, and asking for it changes nothing else.
 
-use machine::Machine;
+use machine::{Kind, Machine};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use serde_json::Value;
@@ -105,12 +105,12 @@ pub fn adds_up(machine: &Machine, plain: &Value, mut close: Value, settled: bool
         sum(references, |row| &row["references"]),
         plain["references"].as_u64().unwrap_or(0)
     );
-    over_time(parts[5].as_ref(), parts[1].as_ref(), plain)?;
+    over_time(machine, parts[5].as_ref(), parts[1].as_ref(), plain)?;
     collisions(machine, plain, parts[4].as_ref(), settled)
 }
 
 /// Over time everybody waits as long as in all, less what rounding takes in each interval, and misses are those of first caches.
-fn over_time(timeline: Option<&Value>, structures: Option<&Value>, plain: &Value) -> TestCaseResult {
+fn over_time(machine: &Machine, timeline: Option<&Value>, structures: Option<&Value>, plain: &Value) -> TestCaseResult {
     let Some(timeline) = timeline else {
         return Err(TestCaseError::fail("the timeline is not there"));
     };
@@ -144,6 +144,21 @@ fn over_time(timeline: Option<&Value>, structures: Option<&Value>, plain: &Value
         .map(|cache| cache["misses"].as_u64().unwrap_or(0))
         .sum();
     prop_assert!(misses <= first, "{} of {} misses", misses, first);
+    // Where the first caches are for data alone, they have no misses of code.
+    let of_level = |level: u8| {
+        machine
+            .caches
+            .iter()
+            .zip(plain["caches"].as_array().into_iter().flatten())
+            .filter(move |(cache, _)| cache.level == level)
+    };
+    let data: u64 = of_level(1)
+        .filter(|(cache, _)| cache.kind == Kind::Data)
+        .map(|(_, of)| of["misses"].as_u64().unwrap_or(0))
+        .sum();
+    if of_level(1).any(|(cache, _)| cache.kind == Kind::Data) {
+        prop_assert_eq!(misses, data, "misses of data");
+    }
     Ok(())
 }
 
