@@ -26,6 +26,9 @@ def main(page, selector, scheme, picture):
         if selector == "body":
             driver.save_screenshot(picture)
         else:
+            # A window in which all of it is seen: a picture of an element is of what the window shows.
+            height = driver.execute_script("return document.documentElement.scrollHeight")
+            driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics | {"height": height})
             driver.find_element(By.CSS_SELECTOR, selector).screenshot(picture)
     finally:
         driver.quit()

@@ -27,7 +27,7 @@ pub fn section(sections: &mut Sections, title: &str, of: &Timeline) {
         views.push(by_thread(of));
     }
     let picture = Picture::new(title, views);
-    let caption = "Colors are those of the scale below: how long cpus waited for the data, or how often it missed the first cache. \
+    let caption = "The colors say how long cpus waited for the data, or how often it missed the first cache. \
                    Addresses run downwards; places that were not touched beyond the first cache are left out.";
     let mut tables = vec![table(
         "Waiting by data structure over time",
