@@ -3,9 +3,9 @@
    Everything that does not change from one run of a superblock to the next (program counters,
    sizes, what is read and what is written) is sent once, when it is translated. A run then
    costs one store for its number and one for each reference's address, straight into the
-   ring, and one guarded call where the slot is full:
+   ring, and one guarded call where the slot is full or a sample of the call stack is due:
 
-      cursor = *control.cursor;  if (cursor > *control.limit) { drain(); cursor = ... }
+      cursor = *control.cursor;  if (cursor > *control.limit) { stop(); cursor = ... }
       cursor[0] = BLOCK | number
       cursor[1] = address of the first reference ...
       *control.cursor = cursor + words so far        before every exit
@@ -131,10 +131,11 @@ static void begin_run(ULong number)
    IRExpr* limit =
       temp_of(Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, constant((Addr)&ring_control.limit)));
    IRExpr* full = temp_of(Ity_I1, IRExpr_Binop(Iop_CmpLT64U, limit, cursor));
-   IRDirty* drain = unsafeIRDirty_0_N(0, "ring_drain", VG_(fnptr_to_fnentry)(&ring_drain),
-                                      mkIRExprVec_0());
-   drain->guard = full;
-   addStmtToIRSB(b.out, IRStmt_Dirty(drain));
+   /* All registers are in the guest's state here, so a stack can be unwound. */
+   IRDirty* stop = unsafeIRDirty_0_N(0, "ring_stop", VG_(fnptr_to_fnentry)(&ring_stop),
+                                     mkIRExprVec_0());
+   stop->guard = full;
+   addStmtToIRSB(b.out, IRStmt_Dirty(stop));
    b.cursor = newIRTemp(b.out->tyenv, Ity_I64);
    addStmtToIRSB(b.out,
                  IRStmt_WrTmp(b.cursor, IRExpr_Load(Iend_LE, Ity_I64, cursor_at)));

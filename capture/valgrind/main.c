@@ -28,6 +28,8 @@ static Bool on_option(const HChar* arg)
       return True;
    if (VG_BOOL_CLO(arg, "--domicile-prefetches", instrument_prefetches))
       return True;
+   if (VG_BOOL_CLO(arg, "--domicile-call-stacks", ring_call_stacks))
+      return True;
    if (VG_BINT_CLO(arg, "--domicile-clocks-load", clocks_load, 1, 999))
       return True;
    if (VG_BINT_CLO(arg, "--domicile-clocks-multiply", clocks_multiply, 1, 999))
@@ -46,6 +48,7 @@ static void print_usage(void)
    VG_(printf)("    --domicile-socket=PATH    where the recorder listens\n"
                "    --domicile-prefetches=yes record software prefetches, too (wants\n"
                "                              --px-default=allregs-at-each-insn)\n"
+               "    --domicile-call-stacks=yes sample call stacks\n"
                "    --domicile-clocks-CLASS=N what load, multiply, float-add, float-multiply and\n"
                "                              locked instructions take\n");
 }

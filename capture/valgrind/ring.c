@@ -19,6 +19,7 @@
 #include "pub_tool_libcfile.h"
 #include "pub_tool_libcproc.h"
 #include "pub_tool_mallocfree.h"
+#include "pub_tool_threadstate.h"
 #include "pub_tool_vkiscnums.h"
 
 /* Of Valgrind's core, without a public header. */
@@ -138,11 +139,41 @@ static ULong limit_of_slot(void)
    return slot_begin + slot_bytes - 8 * (BLOCK_WORDS_MAX + 1);
 }
 
+/* ---- samples of the call stack ---- */
+
+Bool ring_call_stacks = False;
+
+/* One is due when so many more words are written, on average. The distance varies, so that no loop of the program is in step
+   with it. */
+enum { SAMPLE_WORDS = 1 << 12 };
+/* Where the last sample's records lie in the slot that is being filled; both 0 if there are none. */
+static ULong sampled_from, sampled_to;
+static ULong sample_at; /* the address in the slot from which on one is due; beyond the slot if not in this one */
+
+static void next_sample(ULong from)
+{
+   static UInt state = 1; /* xorshift: the same samples in each run */
+   state ^= state << 13;
+   state ^= state >> 17;
+   state ^= state << 5;
+   sample_at = from + 8 * (SAMPLE_WORDS / 2 + state % SAMPLE_WORDS);
+}
+
+/* Where a superblock stops to look: at the slot's end, or where a sample is due. */
+static ULong next_stop(void)
+{
+   ULong end = limit_of_slot();
+   return ring_call_stacks && sample_at < end ? sample_at : end;
+}
+
 /* Makes the slot after those that were published the one that is filled. */
 static void begin_slot(void)
 {
    slot_begin = slots_at + ring_control.published % slot_count * slot_bytes;
-   ring_control.limit = limit_of_slot();
+   sampled_from = sampled_to = 0;
+   if (ring_call_stacks)
+      next_sample(slot_begin);
+   ring_control.limit = next_stop();
    set(&ring_control.cursor, slot_begin);
    set(&ring_control.aside, 0);
 }
@@ -162,7 +193,7 @@ void ring_quiet(Bool quiet)
    if (quiet) {
       write_nowhere();
    } else {
-      ring_control.limit = limit_of_slot();
+      ring_control.limit = next_stop();
       set(&ring_control.cursor, ring_control.aside);
       set(&ring_control.aside, 0);
    }
@@ -277,6 +308,26 @@ void ring_drain(void)
    begin_slot();
 }
 
+void ring_stop(void)
+{
+   if (!ring_alive || ring_control.aside || ring_control.cursor > limit_of_slot())
+      ring_drain();
+   if (ring_call_stacks && ring_alive && !ring_control.aside && ring_control.cursor > sample_at) {
+      ThreadId tid = VG_(get_running_tid)();
+      ULong from = ring_control.cursor, slot = slot_begin;
+      /* First: the records move the cursor. */
+      sample_at = ~0ULL;
+      ring_word(RECORD_CALLED, stacks_sampled(tid));
+      sampled_from = slot == slot_begin ? from : slot_begin;
+      sampled_to = ring_control.cursor;
+      if (ring_alive && ring_control.cursor > limit_of_slot())
+         ring_drain();
+      next_sample(ring_control.cursor);
+      if (ring_alive)
+         ring_control.limit = next_stop();
+   }
+}
+
 void ring_flush(void)
 {
    Bool quiet = ring_control.aside != 0;
@@ -288,11 +339,24 @@ void ring_flush(void)
 
 const ULong* ring_tail(UInt most, UInt* count)
 {
-   ULong words = 0;
+   /* Samples are further apart than this is long. */
+   static ULong without_sample[SAMPLE_WORDS / 2];
+   ULong words = 0, before, after;
    if (ring_alive && !ring_control.aside)
       words = (ring_control.cursor - slot_begin) / 8;
-   *count = words < most ? words : most;
-   return (const ULong*)(Addr)ring_control.cursor - *count;
+   after = sampled_to ? (ring_control.cursor - sampled_to) / 8 : words;
+   if (after >= most || after >= words) {
+      *count = words < most ? words : most;
+      return (const ULong*)(Addr)ring_control.cursor - *count;
+   }
+   tl_assert(most <= SAMPLE_WORDS / 2);
+   before = (sampled_from - slot_begin) / 8;
+   if (before > most - after)
+      before = most - after;
+   VG_(memcpy)(without_sample, (const ULong*)(Addr)sampled_from - before, before * sizeof(ULong));
+   VG_(memcpy)(without_sample + before, (const void*)(Addr)sampled_to, after * sizeof(ULong));
+   *count = before + after;
+   return without_sample;
 }
 
 ULong ring_published(void)
@@ -313,7 +377,7 @@ ULong* ring_record(enum RecordType type, UInt words)
    record.begun = True;
    record.quiet = ring_control.aside != 0;
    ring_quiet(False);
-   if (ring_control.cursor > ring_control.limit)
+   if (ring_control.cursor > limit_of_slot())
       ring_drain();
    at = ring_alive ? (ULong*)(Addr)ring_control.cursor : nowhere;
    at[0] = WORD_RECORD | ((ULong)type << WORD_RECORD_SHIFT) | words;

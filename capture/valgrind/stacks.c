@@ -1,4 +1,5 @@
-/* Calling stacks: interned by Valgrind, announced once each.
+/* Calling stacks: those of allocations, interned by Valgrind, and samples, interned here because they go deeper. Each is
+   announced once.
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
 
@@ -6,6 +7,7 @@
 
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_execontext.h"
+#include "pub_tool_hashtable.h"
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
@@ -22,6 +24,7 @@ static UChar* announced = NULL;
 static UInt announced_bytes = 0;
 
 static UInt number_of(ExeContext* context);
+static void announce(UInt number, const Addr* pcs, UInt count);
 
 UInt stacks_here(ThreadId tid, Word delta)
 {
@@ -59,17 +62,71 @@ static UInt number_of(ExeContext* context)
       announced_bytes = bytes;
    }
    if ((announced[byte] & bit) == 0) {
-      const Addr* pcs = VG_(get_ExeContext_StackTrace)(context);
-      UInt count = VG_(get_ExeContext_n_ips)(context), i, first = 0;
-      ULong* w;
-      while (first + 1 < count && memory_is_wrapper(pcs[first]))
-         first++;
-      w = ring_record(RECORD_STACK, 1 + count - first);
-      *w++ = number;
-      for (i = first; i < count; i++)
-         *w++ = pcs[i];
-      ring_commit();
+      announce(number, VG_(get_ExeContext_StackTrace)(context), VG_(get_ExeContext_n_ips)(context));
       announced[byte] |= bit;
    }
    return number;
+}
+
+static void announce(UInt number, const Addr* pcs, UInt count)
+{
+   UInt i, first = 0;
+   ULong* w;
+   while (first + 1 < count && memory_is_wrapper(pcs[first]))
+      first++;
+   w = ring_record(RECORD_STACK, 1 + count - first);
+   *w++ = number;
+   for (i = first; i < count; i++)
+      *w++ = pcs[i];
+   ring_commit();
+}
+
+/* ---- samples ---- */
+
+enum {
+   SAMPLE_FRAMES_MAX = 64,
+   /* Beyond so many different stacks, which recursion makes, samples have fewer frames. */
+   DEEP_MAX = 1 << 14,
+   SHALLOW_FRAMES = 8,
+};
+
+struct Sampled {
+   struct Sampled* next; /* as VgHashNode begins */
+   UWord hash;
+   UInt number, count;
+   Addr pcs[];
+};
+
+static VgHashTable* samples = NULL;
+
+static Word differs(const void* a, const void* b)
+{
+   const struct Sampled *x = a, *y = b;
+   return x->count != y->count || VG_(memcmp)(x->pcs, y->pcs, x->count * sizeof *x->pcs) != 0;
+}
+
+UInt stacks_sampled(ThreadId tid)
+{
+   static UWord room[sizeof(struct Sampled) / sizeof(UWord) + SAMPLE_FRAMES_MAX];
+   struct Sampled *here = (struct Sampled*)room, *known;
+   UInt i, most;
+
+   if (samples == NULL)
+      samples = VG_(HT_construct)("domicile.samples");
+   most = VG_(HT_count_nodes)(samples) < DEEP_MAX ? SAMPLE_FRAMES_MAX : SHALLOW_FRAMES;
+   here->count = VG_(get_StackTrace)(tid, here->pcs, most, NULL, NULL, 0);
+   here->hash = 0;
+   for (i = 0; i < here->count; i++)
+      here->hash = (here->hash ^ here->pcs[i]) * 0x9e3779b97f4a7c15UL;
+   known = VG_(HT_gen_lookup)(samples, here, differs);
+   if (known == NULL) {
+      SizeT bytes = sizeof *known + here->count * sizeof *known->pcs;
+      known = VG_(malloc)("domicile.sample", bytes);
+      VG_(memcpy)(known, here, bytes);
+      /* Odd: Valgrind numbers its stacks in steps of four. */
+      known->number = 2 * VG_(HT_count_nodes)(samples) + 1;
+      VG_(HT_add_node)(samples, known);
+      announce(known->number, known->pcs, known->count);
+   }
+   return known->number;
 }

@@ -25,8 +25,15 @@ extern struct WireControl ring_control;
 void ring_connect(const HChar* path, Bool forked, ULong parent_slots);
 
 /* Gives the filled words to the recorder and gets an empty slot, waiting if there is none.
-   Post: at least BLOCK_WORDS_MAX words are free at the cursor. Called by generated code. */
+   Post: at least BLOCK_WORDS_MAX words are free at the cursor. */
 void ring_drain(void);
+
+/* Drains the slot if it is full, and samples the call stack if that is due. Called by generated code where a superblock begins.
+   Post: as ring_drain. */
+void ring_stop(void);
+
+/* Whether call stacks are sampled. Set before ring_connect. */
+extern Bool ring_call_stacks;
 
 /* Like ring_drain, but does nothing if the slot is empty: what was done so far is now visible
    to the recorder in order. */
@@ -53,7 +60,8 @@ ULong* ring_record_text(enum RecordType type, UInt words, const HChar* text, Siz
    Pre: not within a superblock. */
 void ring_quiet(Bool quiet);
 
-/* The last words in the slot that is being filled, at most `most`; `count` says how many. None where nothing is recorded. */
+/* The last words in the slot that is being filled but for samples of the call stack, at most `most`; `count` says how many. None
+   where nothing is recorded. Holds until the next call. Pre: most <= 2048. */
 const ULong* ring_tail(UInt most, UInt* count);
 
 /* In a forked child: lets go of the parent's ring. */
@@ -127,6 +135,8 @@ void latency_of_block(ULong number, const IRSB* block, Int first);
 /* Number of the calling stack of `tid`, announced when it is new. `delta` is added to the
    innermost program counter: -1 where that is a place to return to. */
 UInt stacks_here(ThreadId tid, Word delta);
+/* Number of a sample of its call stack, which goes deeper; announced when it is new. Pre: `tid` begins a superblock. */
+UInt stacks_sampled(ThreadId tid);
 /* The same by the frame pointers, from `frame` on: Valgrind does not unwind stacks that it does not know, such as those of
    Go's goroutines. */
 UInt stacks_by_frame_pointers(ThreadId tid, Addr frame);

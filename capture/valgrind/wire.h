@@ -23,7 +23,7 @@
 #define DOMICILE_WIRE_H
 
 #define WIRE_MAGIC   0x52434d44u /* "DMCR" */
-#define WIRE_VERSION 8u
+#define WIRE_VERSION 9u
 
 #define WORD_NULL         0x8000000000000000ULL
 #define WORD_BLOCK        0x9000000000000000ULL
@@ -79,6 +79,7 @@ enum RecordType {
    RECORD_LATENCY = 27,      /* superblock, then a word for each way from a part of the state at its entry to one at its
                                 end: part at the end | part at the entry << 8 (0xff: none) | clocks << 16 (latency.c).
                                 What no word is about stays as it is */
+   RECORD_CALLED = 28,       /* stack: a sample of the thread's call stack, at the superblock that begins here */
 };
 /* A text is a word with its length in bytes, then the bytes, padded to whole words. */
 

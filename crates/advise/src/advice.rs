@@ -9,6 +9,7 @@ use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
 use sim::{Config, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
+use crate::avoided::avoided;
 use crate::causes::{causes, gains};
 use crate::matters::Matters;
 use crate::names::{candidates, candidates_of, outcome_of};
@@ -125,6 +126,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         curves: plan.all && plan.with_colors(),
         causes: true,
         timeline: true,
+        profile: true,
         remote: plan.all && machine.memory.all_nodes() > 1,
         sharing: plan.all && trace.threads().len() > 1 && machine.divided_cache().is_some(),
         ..Detail::default()
@@ -139,6 +141,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let remote = runs.iter_mut().find_map(|run| run.remote.take());
     let shared = runs.iter_mut().find_map(|run| run.sharing.take());
     let timeline = runs.iter_mut().find_map(|run| run.outcome.timeline.take());
+    let profile = runs.iter_mut().find_map(|run| run.outcome.profile.take());
     let samples = samples::in_words(evidence.as_ref(), curves.as_ref());
     let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
     let mut slots = None;
@@ -190,6 +193,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let mut advice = advice_of(machine, facts, &plan.baseline, &names, outcomes, notes);
     advice.slots = slots;
     advice.timeline = timeline;
+    advice.profile = profile;
     if let Some((evidence, base)) = evidence.zip(advice.base()) {
         let mut found = causes(&evidence, machine, plan.with_colors(), base);
         let colors = best_colors(&advice, base);
@@ -218,6 +222,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     advice.verdict = verdict::verdict(&advice);
     advice.todo = todo::todo(&advice, machine.core.is_some() || machine.name == range::MEASURED);
     advice.otherwise = todo::otherwise(&advice, settings);
+    avoided(trace, settings, &config, &mut advice)?;
     advice.program.clone_from(&trace.header().program);
     advice.arguments.clone_from(&trace.header().arguments);
     Ok(advice)

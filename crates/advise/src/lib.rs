@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod avoided;
 mod basis;
 mod causes;
 mod cdpc;

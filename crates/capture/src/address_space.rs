@@ -379,6 +379,12 @@ impl AddressSpace {
                 let thread = self.current()?.id;
                 out.event(thread, Event::Phase { name });
             }
+            (record::CALLED, [_]) if self.paused => {}
+            (record::CALLED, [stack]) => {
+                let stack = self.stack(*stack, out);
+                let thread = self.current()?.id;
+                out.event_of_next(thread, Event::Called { stack });
+            }
             (record::WORK_BEGIN, hints) => {
                 let thread = self.current()?.id;
                 out.event(thread, Event::WorkBegin { hints: hints.to_vec() });

@@ -130,6 +130,7 @@ pub fn start(
         ))
         .arg(format!("--num-callers={STACK_DEPTH}"))
         .args(options.prefetches.then_some(PREFETCHES).into_iter().flatten())
+        .args((options.pcs && options.call_stacks).then_some("--domicile-call-stacks=yes"))
         .args(Clocks::here().into_iter().flat_map(Clocks::arguments))
         .arg("--")
         .arg(&program)

@@ -48,6 +48,8 @@ pub struct Options {
     pub prefetches: bool,
     /// Keep the program counter of each reference.
     pub pcs: bool,
+    /// Sample call stacks. Without program counters there are none.
+    pub call_stacks: bool,
     /// Record the processes that the program starts, too.
     pub follow_children: bool,
     /// Read symbols and debug information into the trace when the program has ended.
@@ -94,6 +96,7 @@ impl Options {
             fetches: false,
             prefetches: false,
             pcs: true,
+            call_stacks: true,
             follow_children: true,
             symbols: true,
             machine: String::new(),

@@ -137,6 +137,13 @@ impl Output {
         }
     }
 
+    /// An event that tells something of the reference after it, and nothing where that is not taken.
+    pub fn event_of_next(&mut self, thread: ThreadId, event: Event) {
+        if self.wants(1) {
+            self.event(thread, event);
+        }
+    }
+
     pub fn event(&mut self, thread: ThreadId, event: Event) {
         self.flush();
         if self.failure.is_none() {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use results::allocators::is_library_source;
-use trace::{Location, Module, Symbol};
+use trace::{Inlined, Location, Module, Symbol};
 
 use crate::dwarf::{self, Variable};
 use crate::elf::{self, Elf};
@@ -18,6 +18,8 @@ use crate::tool;
 
 /// Static data without initial values that one file may have: 64 GiB.
 const MOST_ZEROED: u64 = 1 << 36;
+/// Functions that one place is inlined into, of which a trace tells.
+const MOST_INLINED: usize = 16;
 
 /// A file in an address space.
 struct Place<'a> {
@@ -34,6 +36,8 @@ pub(crate) struct Spot {
     pub function: String,
     pub file: Option<String>,
     pub line: Option<u32>,
+    /// What it is inlined into, innermost first.
+    pub inlined_into: Vec<Inlined>,
 }
 
 impl Spot {
@@ -164,6 +168,7 @@ pub fn write(
             function: spot.function,
             file: spot.file,
             line: spot.line,
+            inlined_into: spot.inlined_into,
         })
     });
     tree.out.writer().locations(locations.collect::<Vec<_>>());
@@ -277,15 +282,23 @@ fn answer(elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
 /// was inlined for, the user finds where the library is used; what is the library's alone is called as it is there.
 pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let mut frames = loader.find_frames(own).ok()?;
-    let mut innermost = None;
+    let mut spots: Vec<Spot> = Vec::new();
     while let Some(frame) = frames.next().ok()? {
-        let spot = spot(&frame);
-        if !spot.file.as_deref().is_some_and(is_library_source) {
-            return Some(spot);
-        }
-        innermost.get_or_insert(spot);
+        spots.push(spot(&frame));
     }
-    innermost
+    let of_library = |spot: &Spot| spot.file.as_deref().is_some_and(is_library_source);
+    let own = spots.iter().position(|spot| !of_library(spot)).unwrap_or(0);
+    let mut spots = spots.into_iter().skip(own);
+    let mut found = spots.next()?;
+    found.inlined_into = spots
+        .take(MOST_INLINED)
+        .map(
+            |Spot {
+                 function, file, line, ..
+             }| Inlined { function, file, line },
+        )
+        .collect();
+    Some(found)
 }
 
 fn spot(frame: &addr2line::Frame<impl addr2line::gimli::Reader>) -> Spot {
@@ -299,6 +312,7 @@ fn spot(frame: &addr2line::Frame<impl addr2line::gimli::Reader>) -> Spot {
         function: function.unwrap_or_default(),
         file: location.and_then(|l| l.file).map(str::to_string),
         line: location.and_then(|l| l.line).filter(|l| *l > 0),
+        inlined_into: Vec::new(),
     }
 }
 

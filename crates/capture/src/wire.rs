@@ -2,7 +2,7 @@
 
 /// First word of the greetings, and the version that both sides must speak.
 pub const MAGIC: u32 = 0x5243_4d44;
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Bytes of the page before the slots.
 pub const CONTROL_BYTES: usize = 4096;
@@ -58,6 +58,7 @@ pub mod record {
     pub const SPUN: u32 = 25;
     pub const LIMIT_REFUSED: u32 = 26;
     pub const LATENCY: u32 = 27;
+    pub const CALLED: u32 = 28;
 }
 
 /// Operations of `record::SLOTS`.

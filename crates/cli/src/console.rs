@@ -106,7 +106,11 @@ impl Console {
     }
 
     pub fn text(&mut self, text: &str) -> Result<(), Failure> {
-        self.out.writer().write_all(text.as_bytes())?;
+        self.bytes(text.as_bytes())
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.out.writer().write_all(bytes)?;
         Ok(())
     }
 

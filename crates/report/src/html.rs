@@ -5,6 +5,7 @@
 mod advice;
 mod comparison;
 mod first_screen;
+mod flame;
 mod outcomes;
 mod page;
 mod pictures;

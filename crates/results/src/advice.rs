@@ -9,6 +9,7 @@ use crate::homes_advice::HomesAdvice;
 use crate::lenient::{named_ns, ns};
 use crate::number::count;
 use crate::outcome::Outcome;
+use crate::profile::Profile;
 use crate::regions::RegionsAdvice;
 use crate::sharing::SharingAdvice;
 use crate::timeline::Timeline;
@@ -46,6 +47,9 @@ pub struct Advice {
     /// What was waited for over time under the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
+    /// The same by call stack; absent in results of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Why the worst of them miss, and what to do about it: those whose cure saves most first, then the longest waiting.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,

@@ -26,6 +26,7 @@ mod live_homes;
 mod number;
 mod outcome;
 mod placed;
+mod profile;
 mod program_change;
 pub mod quantities;
 mod recorded;
@@ -68,6 +69,7 @@ pub use live_homes::{
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, PageFaults, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};
+pub use profile::{Profile, ProfileFrame, ProfileStack};
 pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};
 pub use regions::{

@@ -6,6 +6,7 @@ use crate::cache::{Cache, StallByClass};
 use crate::detail::{Collision, Page, SourceLine, Structure, Thread};
 use crate::lenient::ns;
 use crate::placed::{Cdpc, Slots};
+use crate::profile::Profile;
 use crate::program_change::ProgramChange;
 use crate::regions::Regions;
 use crate::timeline::Timeline;
@@ -79,6 +80,9 @@ pub struct Outcome {
     /// What was waited for over time; absent where not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
+    /// What was waited for by call stack; absent where not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 impl Outcome {

@@ -63,6 +63,8 @@ pub struct Detail {
     pub sharing: bool,
     /// What is waited for over time, by data structure, thread and place.
     pub timeline: bool,
+    /// What is waited for by call stack.
+    pub profile: bool,
     /// Curves and causes from everything that the run does, where long runs are else looked at by samples.
     pub exact: bool,
     /// The totals cpu by cpu (machines with several cpus).
@@ -85,6 +87,7 @@ impl Detail {
             || self.remote
             || self.sharing
             || self.timeline
+            || self.profile
     }
 
     /// The part that comes with the totals.
@@ -110,6 +113,7 @@ impl Default for Detail {
             remote: false,
             sharing: false,
             timeline: false,
+            profile: false,
             exact: false,
             per_cpu: true,
             placements: false,

@@ -13,6 +13,7 @@ mod lines;
 mod remote;
 mod report;
 mod rows;
+mod stacks;
 mod timeline;
 mod together;
 
@@ -35,6 +36,7 @@ use clashes::{Clashes, NO_PAIR};
 use lines::Lines;
 use remote::Remote;
 use rows::Rows;
+use stacks::Stacks;
 use timeline::{Place, Timeline};
 use together::{Together, Touch};
 
@@ -79,6 +81,7 @@ pub struct Detail {
     /// Beside `remote`, whose first touches it names.
     callers: Option<Callers>,
     timeline: Option<Box<Timeline>>,
+    stacks: Option<Box<Stacks>>,
     /// The kind of the first caches for data.
     first: u16,
     references: Vec<u64>,
@@ -115,7 +118,8 @@ impl Detail {
                 threads: rows(wanted.threads),
                 by_structure: rows(wanted.structures),
                 pages: rows(wanted.pages > 0),
-                lines: (wanted.source_lines > 0 || wanted.causes).then(|| Lines::new(layout.caches.len())),
+                lines: (wanted.source_lines > 0 || wanted.causes || wanted.profile)
+                    .then(|| Lines::new(layout.caches.len())),
                 tenants: Vec::new(),
                 clashes: collisions.then(|| Clashes::new(layout)),
                 curves: curves(),
@@ -129,6 +133,7 @@ impl Detail {
                 together: wanted.sharing.then(|| Box::new(Together::new(threads, layout))),
                 callers: wanted.remote.then(|| Callers::new(names)),
                 timeline: wanted.timeline.then(|| Box::new(Timeline::new(layout.page_bits))),
+                stacks: wanted.profile.then(|| Box::new(Stacks::new(names))),
                 first: layout.data.first().map_or(0, |&kind| kind as u16),
                 references: Vec::new(),
                 touches_only: {
@@ -169,6 +174,9 @@ impl Detail {
         }
         if let Some(timeline) = &mut self.timeline {
             **timeline = Timeline::new(timeline.page_bits());
+        }
+        if let Some(stacks) = &mut self.stacks {
+            stacks.restart();
         }
     }
 
@@ -300,10 +308,12 @@ impl Engine {
     /// A thread is about to make a reference.
     #[inline(always)]
     pub fn detail_passed(&mut self, who: Who, site: u32) {
-        if let Some(detail) = &mut self.detail
-            && let Some(callers) = &mut detail.callers
-        {
+        let Some(detail) = &mut self.detail else { return };
+        if let Some(callers) = &mut detail.callers {
             callers.passed(who.thread, site);
+        }
+        if let Some(stacks) = &mut detail.stacks {
+            stacks.passed(who.thread, site);
         }
     }
 
@@ -423,6 +433,9 @@ impl Engine {
                 if let Some(timeline) = &mut detail.timeline {
                     timeline.waited(Place::of(a, now), key.structure, stall);
                 }
+                if let Some(stacks) = &mut detail.stacks {
+                    stacks.waited(a.who.thread, key.place, stall);
+                }
             }
             if detail.causes.is_some() && !a.fetch {
                 detail.watch(a, translation, stall);
@@ -437,12 +450,16 @@ impl Engine {
         }
     }
 
-    /// Memory was allocated or freed, or a process began: what addresses are called changes. Or a lock was asked for.
+    /// Memory was allocated or freed, or a process began: what addresses are called changes. Or a lock was asked for, or the
+    /// thread's call stack is known.
     pub fn structures(&mut self, space: u32, thread: u32, event: &Event) {
         if let Some(detail) = &mut self.detail {
             detail.structures.apply(space, thread, event);
             if let (Some(callers), Event::Spawn { child }) = (&mut detail.callers, event) {
                 callers.spawned(thread, *child);
+            }
+            if let (Some(stacks), Event::Called { stack }) = (&mut detail.stacks, event) {
+                stacks.called(thread, *stack, detail.quiet);
             }
             if let Some(causes) = &mut detail.causes {
                 causes.apply(space, event);

@@ -421,6 +421,7 @@ impl<'a> Schedule<'a> {
             }
             Event::Alloc { .. }
             | Event::Free { .. }
+            | Event::Called { .. }
             | Event::Slot { .. }
             | Event::SlotFree { .. }
             | Event::DataRange { .. }

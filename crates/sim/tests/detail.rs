@@ -48,6 +48,7 @@ fn trace() -> Trace {
         function: "count".to_string(),
         file: Some("/src/counters.c".to_string()),
         line: Some(line),
+        inlined_into: Vec::new(),
     };
     writer.locations([location(0x40_0010, 7), location(0x40_0020, 9), location(0x40_0030, 30)]);
     let stack = writer.stack(Stack {

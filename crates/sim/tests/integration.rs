@@ -10,3 +10,4 @@ mod regions;
 mod regions_together;
 mod samples;
 mod slots;
+mod stacks;

@@ -74,6 +74,7 @@ fn write(path: &Path) -> Result<(), trace::TraceError> {
         function: "make".to_string(),
         file: Some("/src/prog.c".to_string()),
         line: Some(30),
+        inlined_into: Vec::new(),
     }]);
     let frames = vec![Frame { pc: 0x40_0030 }];
     let stack = writer.stack(Stack { process, frames });

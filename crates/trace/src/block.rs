@@ -6,7 +6,7 @@ use crate::error::TraceError;
 /// First bytes of every trace: a byte that no text has, the name, and line ends that show when a
 /// transfer has rewritten them.
 pub const FILE_MAGIC: [u8; 8] = *b"\x8dDOM\r\n\x1a\n";
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 pub const FILE_HEAD: u64 = 16;
 /// First bytes of every block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"dBlk";
@@ -179,7 +179,7 @@ pub fn check_file_head(bytes: &[u8]) -> Result<(), TraceError> {
         return Err(TraceError::damaged(8, "the file head does not match its checksum"));
     }
     let found = u16::from_le_bytes([bytes[8], bytes[9]]);
-    // What is new in versions 2 and 3 are kinds of events and of references, which older files do not have.
+    // Newer versions add kinds of events and of references, which older files do not have.
     if !(1..=VERSION).contains(&found) {
         return Err(TraceError::Version { found, known: VERSION });
     }

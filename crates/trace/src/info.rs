@@ -32,6 +32,8 @@ pub struct Info {
     /// Cache slots that the program defined, and allocations of data sets to them.
     pub slots: u64,
     pub data_sets: u64,
+    /// Samples of the call stack.
+    pub call_stacks: u64,
     /// OpenMP's parallel regions with more than one thread.
     pub teams: u64,
     /// What the program's compiler said of its loops; `None` where it said nothing.
@@ -112,6 +114,7 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         work_items: 0,
         slots: 0,
         data_sets: 0,
+        call_stacks: 0,
         teams: 0,
         summaries: None,
         phases: Vec::new(),
@@ -190,6 +193,7 @@ impl Info {
             Event::Window { .. } => self.windows += 1,
             Event::Slot { .. } => self.slots += 1,
             Event::Allocate { .. } => self.data_sets += 1,
+            Event::Called { .. } => self.call_stacks += 1,
             Event::TeamBegin { threads, .. } if *threads != 1 => self.teams += 1,
             Event::Phase { name } if self.phases.len() < PHASES && !self.phases.contains(name) => {
                 self.phases.push(name.clone());

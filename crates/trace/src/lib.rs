@@ -64,8 +64,8 @@ pub use error::{Damage, Place, TraceError};
 pub use events::Piece;
 pub use info::{Info, SummaryInfo, ThreadInfo, info};
 pub use model::{
-    Allocation, Array, Chosen, Event, Frame, Gaps, Header, KernelPart, Location, Misprediction, Module, Op, Pace,
-    Process, Ref, Site, SiteId, Stack, StackId, Symbol, Thread, ThreadId, Timed, Unknown,
+    Allocation, Array, Chosen, Event, Frame, Gaps, Header, Inlined, KernelPart, Location, Misprediction, Module, Op,
+    Pace, Process, Ref, Site, SiteId, Stack, StackId, Symbol, Thread, ThreadId, Timed, Unknown,
 };
 pub use order::{OrderStream, Run};
 pub use reader::Trace;

@@ -166,6 +166,10 @@ pub enum Event {
     TeamEnd {
         object: u64,
     },
+    /// A sample: the thread has this call stack at its next reference. The innermost frame is where the code begins that makes it.
+    Called {
+        stack: StackId,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -396,6 +400,17 @@ pub struct Frame {
 pub struct Location {
     pub process: u32,
     pub pc: u64,
+    pub function: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    /// The functions that `function` is inlined into, innermost first, each with the place of the call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined_into: Vec<Inlined>,
+}
+
+/// A function into which the compiler has put another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inlined {
     pub function: String,
     pub file: Option<String>,
     pub line: Option<u32>,

@@ -180,7 +180,7 @@ impl Chunks {
         let tables = &self.trace.tables;
         let (threads, stacks) = (tables.tables.threads.len(), tables.tables.stacks.len());
         let known = |timed: &Timed| match &timed.event {
-            Event::Alloc { stack, .. } => (*stack as usize) < stacks,
+            Event::Alloc { stack, .. } | Event::Called { stack } => (*stack as usize) < stacks,
             Event::Spawn { child } | Event::Join { child } => (*child as usize) < threads,
             _ => true,
         };

@@ -233,7 +233,9 @@ impl Writer {
     /// Checks what an event names; the bytes that it may take in a chunk.
     fn event_bytes(&self, event: &Event) -> Result<usize, TraceError> {
         let fault = match event {
-            Event::Alloc { stack, .. } if *stack as usize >= self.register.stacks() => "a stack that was not added",
+            Event::Alloc { stack, .. } | Event::Called { stack } if *stack as usize >= self.register.stacks() => {
+                "a stack that was not added"
+            }
             Event::Spawn { child } | Event::Join { child } if *child as usize >= self.buffers.len() => {
                 "a thread that was not added"
             }

@@ -235,16 +235,16 @@ fn a_damaged_schedule_is_passed_over_when_salvaging() {
 }
 
 /// Version 1 had the same file but for the events of cache slots, version 2 but for summaries, teams and prefetches,
-/// version 3 but for where counting begins.
+/// version 3 but for where counting begins, version 4 but for samples of call stacks.
 #[test]
 fn files_of_older_versions_are_read() {
     let items = |bytes: Vec<u8>| {
         let trace = Trace::from_bytes(bytes).unwrap();
         trace.cat().collect::<Result<Vec<_>, _>>().unwrap()
     };
-    for version in [1, 2, 3] {
+    for version in [1, 2, 3, 4] {
         let mut old = small_bytes();
-        assert_eq!(old[8], 4);
+        assert_eq!(old[8], 5);
         old[8] = version;
         let crc = crc32fast::hash(&old[..12]);
         old[12..16].copy_from_slice(&crc.to_le_bytes());

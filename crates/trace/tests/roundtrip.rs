@@ -75,6 +75,7 @@ fn event() -> impl Strategy<Value = Event> {
         vec(any::<u64>(), 0..5).prop_map(|hints| Event::WorkBegin { hints }),
         Just(Event::WorkEnd),
         any::<u32>().prop_map(|index| Event::Window { index }),
+        (0..STACKS).prop_map(|stack| Event::Called { stack }),
         any::<u32>().prop_map(|index| Event::Counted { index }),
         (any::<u64>(), any::<u64>(), any::<bool>()).prop_map(|(slot, bytes, private)| Event::Slot {
             slot,
@@ -254,7 +255,7 @@ fn a_trace_longer_than_a_chunk() {
 
 #[test]
 fn tables_come_back() {
-    use trace::{Array, Location, Module, Symbol};
+    use trace::{Array, Inlined, Location, Module, Symbol};
     let out = Shared::default();
     let mut writer = Writer::new(out.clone(), &Header::default(), Options::default()).unwrap();
     let process = writer.process(Process {
@@ -295,6 +296,11 @@ fn tables_come_back() {
         function: "f".into(),
         file: None,
         line: Some(3),
+        inlined_into: vec![Inlined {
+            function: "g".into(),
+            file: Some("g.c".into()),
+            line: None,
+        }],
     }];
     let arrays = [Array {
         process: child,

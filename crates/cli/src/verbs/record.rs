@@ -84,6 +84,10 @@ pub struct Recording {
     #[arg(long)]
     no_pcs: bool,
 
+    /// Take no samples of call stacks: profiles of results then have lines without their callers
+    #[arg(long)]
+    no_call_stacks: bool,
+
     /// Do not record the processes that the program starts
     #[arg(long)]
     no_children: bool,
@@ -178,7 +182,7 @@ impl Recording {
             .map(|(name, _)| name)
     }
 
-    fn options(&self) -> [(&'static str, bool); 11] {
+    fn options(&self) -> [(&'static str, bool); 12] {
         [
             ("--from", self.from.is_some()),
             ("--duration", self.duration.is_some()),
@@ -190,6 +194,7 @@ impl Recording {
             ("--fetches", self.fetches),
             ("--prefetches", self.prefetches),
             ("--no-pcs", self.no_pcs),
+            ("--no-call-stacks", self.no_call_stacks),
             ("--no-children", self.no_children),
         ]
     }
@@ -286,6 +291,7 @@ impl Recording {
         options.fetches = self.fetches;
         options.prefetches = self.prefetches;
         options.pcs = !self.no_pcs;
+        options.call_stacks = !self.no_call_stacks;
         options.follow_children = !self.no_children;
         options.within = self.within;
         options.interrupt_ends = self.interrupt_ends;

@@ -1,5 +1,7 @@
 //! `domicile report`: a saved result, shown again, or two held against each other.
 
+mod profile;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,14 +15,16 @@ use crate::console::Console;
 use crate::destination::{Overwrite, STANDARD, apart};
 use crate::failure::Failure;
 use crate::shown::{Details, OF_JSON, Shown};
+use profile::Profile;
 
-/// Show a saved result as tables or as one HTML page
+/// Show a saved result as tables, as one HTML page, or as a profile for other viewers
 ///
 /// Reads what `advise` has written, or what `simulate --json` or `compare --json` has printed. Of two results it says what is
 /// better and what is worse in the second, as `domicile compare` does.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile report domicile-advice.json\n  \
                         domicile report domicile-advice.json --html advice.html\n  \
+                        domicile report domicile-advice.json --format folded\n  \
                         domicile report before.json after.json")]
 pub struct Report {
     /// The result; `-` reads standard input
@@ -37,9 +41,12 @@ pub struct Report {
     #[arg(long, value_name = "PAGE")]
     html: Option<PathBuf>,
 
-    /// The same as `--html`
-    #[arg(short, long, value_name = "PAGE", conflicts_with = "html")]
+    /// The same as `--html`; with `--format`, where the profile goes
+    #[arg(short, long, value_name = "FILE", conflicts_with = "html")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    profile: Profile,
 
     #[command(flatten)]
     details: Details,
@@ -53,10 +60,13 @@ pub struct Report {
 
 impl Report {
     pub fn run(&self, console: &mut Console) -> Done {
-        if self.overwrite.force && self.page().is_none() {
+        if self.overwrite.force && self.page().is_none() && !self.profile.is_wanted() {
             return Err(Failure::usage(
-                "`--force` is for a file that is written; add `--html PAGE`",
+                "`--force` is for a file that is written; add `--html PAGE`, or `--format`",
             ));
+        }
+        if self.profile.is_wanted() {
+            return self.write_profile(console);
         }
         let top = self.shown.top(match (self.page(), console.json()) {
             (Some(_), _) => Some("is of the lists that are printed as text: leave out `--top` or `--html`"),
@@ -122,6 +132,22 @@ impl Report {
             console.text(&report::verified(verified, columns))?;
         }
         shown.ended(console)
+    }
+
+    /// The result as a profile.
+    fn write_profile(&self, console: &mut Console) -> Done {
+        if self.after.is_some() {
+            return Err(Failure::usage(
+                "`--format` makes a profile of one result: give one, or leave out `--format`",
+            ));
+        }
+        apart(&[
+            ("the result", Some(&*self.file)),
+            ("the profile", self.output.as_deref()),
+        ])?;
+        let document = files::parse(&files::text(&self.file)?, &self.file)?;
+        self.profile
+            .write(&document, self.output.as_deref(), self.overwrite, console)
     }
 
     /// Where the page goes.

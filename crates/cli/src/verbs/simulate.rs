@@ -114,6 +114,8 @@ enum By {
     Page,
     /// What is waited for over time, in JSON
     Time,
+    /// What is waited for by call stack, in JSON: `domicile report --format` makes profiles of it
+    Stack,
 }
 
 impl Simulate {
@@ -171,6 +173,7 @@ impl Simulate {
             source_lines: if self.by.contains(&By::Line) { usize::MAX } else { 0 },
             pages: self.pages(top),
             timeline: self.by.contains(&By::Time),
+            profile: self.by.contains(&By::Stack),
             ..sim::Detail::default()
         };
         let mut config = self.model.config(machine, policies, detail)?;

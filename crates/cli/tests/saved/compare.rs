@@ -17,6 +17,7 @@ const ADDED: &[&str] = &[
     "basis",
     "part",
     "timeline",
+    "profile",
 ];
 
 /// A policy that an advice has simulated since.

@@ -6,7 +6,7 @@ use results::Advice;
 use super::pictures::Picture;
 use super::sections::Sections;
 use super::text::{Text, prose};
-use super::{first_screen, sharing, timeline};
+use super::{first_screen, flame, sharing, timeline};
 use crate::tables::{Top, of_advice};
 use crate::verified_text::{agreement, beside};
 
@@ -25,6 +25,9 @@ pub fn body(advice: &Advice) -> (Markup, Vec<Picture>) {
     }
     if let Some(over_time) = &advice.timeline {
         timeline::section(&mut sections, timeline::TITLE, over_time);
+    }
+    if let Some(profile) = &advice.profile {
+        flame::section(&mut sections, flame::TITLE, profile);
     }
     if let Some(shared) = &advice.sharing {
         sharing::section(&mut sections, shared);

@@ -6,7 +6,7 @@ use results::{Outcome, count};
 use super::pictures::Picture;
 use super::sections::Sections;
 use super::text::Text;
-use super::timeline;
+use super::{flame, timeline};
 use crate::tables::{Top, of_outcomes};
 
 pub fn body(outcomes: &[Outcome]) -> (Markup, Vec<Picture>) {
@@ -25,6 +25,12 @@ pub fn body(outcomes: &[Outcome]) -> (Markup, Vec<Picture>) {
         if let Some(over_time) = &outcome.timeline {
             let title = format!("{} under {}", timeline::TITLE, outcome.name());
             timeline::section(&mut sections, &title, over_time);
+        }
+    }
+    for outcome in outcomes {
+        if let Some(profile) = &outcome.profile {
+            let title = format!("{} under {}", flame::TITLE, outcome.name());
+            flame::section(&mut sections, &title, profile);
         }
     }
     sections.tables(&of_outcomes(outcomes, Top::Usual));

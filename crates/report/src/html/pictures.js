@@ -24,7 +24,7 @@
     document.body.append(element);
     const style = getComputedStyle(element);
     const color = (name) => style.getPropertyValue(`--${name}`).trim();
-    const all = Object.fromEntries(["paper", "ink", "faint", "rule", "panel", "link", "least", "middle", "most", "memory", "nodes"].map((name) => [name, color(name)]));
+    const all = Object.fromEntries(["paper", "ink", "faint", "rule", "panel", "link", "least", "middle", "most", "busy", "caches", "memory", "nodes", "tlb"].map((name) => [name, color(name)]));
     element.remove();
     return all;
   };
@@ -96,7 +96,55 @@
     };
   };
 
-  const draw = { heat, graph };
+  // Bars as wide as what they wait for. `view.whole` is the one that is shown in full width.
+  const flame = (view, of) => {
+    const whole = view.bars[view.whole ?? 0];
+    const [begin, end] = [whole.from, whole.from + whole.ns];
+    const inside = (bar) => bar.from < end && bar.from + bar.ns > begin && (bar.depth <= whole.depth ? bar.from <= begin && bar.from + bar.ns >= end : true);
+    const shown = view.bars.map((bar, at) => ({ bar, at })).filter(({ bar }) => inside(bar));
+    const height = 22;
+    const tone = (name) => [...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 4, 0);
+    const tones = [of.middle, of.caches, of.tlb, of.busy];
+    return {
+      ...frame(of),
+      tooltip: {
+        ...frame(of).tooltip,
+        formatter: ({ data: { value: [at] } }) => {
+          const bar = view.bars[at];
+          return `${cut(bar.name, narrow() ? 40 : 120)}\n${time(bar.ns)}, ${digits(100 * bar.ns / view.bars[0].ns)}%`;
+        },
+      },
+      grid: { left: 0, right: 0, top: 0, bottom: 0 },
+      xAxis: { show: false, min: begin, max: end },
+      yAxis: { show: false, min: 0, max: 1 + Math.max(...view.bars.map((bar) => bar.depth)), inverse: true },
+      series: [{
+        type: "custom",
+        data: shown.map(({ bar, at }) => ({ value: [at, Math.max(bar.from, begin), Math.min(bar.from + bar.ns, end), bar.depth] })),
+        encode: { x: [1, 2], y: 3 },
+        renderItem: (params, api) => {
+          const bar = view.bars[api.value(0)];
+          const [left, top] = api.coord([api.value(1), api.value(3)]);
+          const [right] = api.coord([api.value(2), api.value(3)]);
+          const width = Math.max(1, right - left - 1);
+          const data = bar.name.startsWith("[");
+          return {
+            type: "rect",
+            shape: { x: left, y: top, width, height: height - 1 },
+            style: { fill: data ? of.memory : tones[tone(bar.name)], opacity: bar.depth < whole.depth ? 0.5 : 1 },
+            textConfig: { position: "insideLeft" },
+            textContent: { style: { text: width > 30 ? bar.name : "", fill: "#111111", fontFamily: "ui-monospace, monospace", fontSize: 12, width: width - 8, overflow: "truncate" } },
+          };
+        },
+      }],
+    };
+  };
+
+  const draw = { heat, graph, flame };
+  const heights = {
+    heat: (view) => Math.min(480, 150 + 34 * view.rows.length),
+    graph: (view) => Math.min(480, 160 + 40 * view.nodes.length),
+    flame: (view) => 22 * (1 + Math.max(...view.bars.map((bar) => bar.depth))),
+  };
 
   const show = (picture) => {
     const figure = document.getElementById(picture.id);
@@ -108,9 +156,9 @@
     let at = 0;
     const redraw = (paper) => {
       const view = picture.views[at];
-      zoom.hidden = view.kind !== "heat";
-      // Few rows need little room.
-      place.style.height = `${view.rows ? Math.min(480, 150 + 34 * view.rows.length) : Math.min(480, 160 + 40 * view.nodes.length)}px`;
+      zoom.hidden = view.kind === "graph";
+      zoom.querySelectorAll("button").forEach((button) => (button.hidden = view.kind === "flame" && button.dataset.zoom !== "all"));
+      place.style.height = `${heights[view.kind](view)}px`;
       chart.resize();
       chart.setOption(draw[view.kind](view, colors(paper)), { notMerge: true });
     };
@@ -131,7 +179,18 @@
         tabs[at].focus();
       });
     });
+    chart.on("click", ({ data }) => {
+      const view = picture.views[at];
+      if (view.kind !== "flame") return;
+      view.whole = data.value[0];
+      redraw(false);
+    });
     zoom.addEventListener("click", ({ target }) => {
+      if (picture.views[at].kind === "flame") {
+        picture.views[at].whole = 0;
+        redraw(false);
+        return;
+      }
       const { start, end } = chart.getOption().dataZoom[0];
       const part = end - start;
       const middle = (start + end) / 2;

@@ -31,6 +31,8 @@ pub enum Drawing {
         rows: Vec<Row>,
         unit: Unit,
     },
+    /// Bars, each below the one that it is a part of.
+    Flame { bars: Vec<Bar> },
     /// Circles, and lines between them.
     Graph { nodes: Vec<Node>, edges: Vec<Edge> },
 }
@@ -50,6 +52,15 @@ pub struct Row {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
     pub values: Vec<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Bar {
+    pub name: String,
+    pub depth: u32,
+    /// Where it begins, and its length.
+    pub from: u64,
+    pub ns: u64,
 }
 
 #[derive(Debug, Serialize)]

@@ -144,6 +144,7 @@ mod tests {
             function: function.to_string(),
             file: Some("/src/prog.c".to_string()),
             line: Some(line),
+            inlined_into: Vec::new(),
         };
         let stacks = vec![stack(&[1, 3]), stack(&[1, 4]), stack(&[2, 5])];
         let locations = [("make", 10), ("other", 20), ("main", 30), ("main", 31), ("main", 32)];

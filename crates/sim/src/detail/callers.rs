@@ -126,6 +126,7 @@ mod tests {
             function: function.to_string(),
             file: file.map(str::to_string),
             line: file.map(|_| 1),
+            inlined_into: Vec::new(),
         };
         let locations = [
             location(16, "app::main", Some("/home/me/src/main.rs")),

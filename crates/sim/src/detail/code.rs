@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use results::ProfileFrame;
 use trace::{Location, Module, Op, Site};
 
 use super::Names;
@@ -66,6 +67,23 @@ impl<'a> Code<'a> {
         self.locations.get(&(process, site.pc)).copied()
     }
 
+    /// The function of a program counter, and what that is inlined into, innermost first. Empty where no file of code is: unwinding
+    /// does not always end at the program's beginning.
+    pub fn frames(&self, process: u32, pc: u64) -> Vec<ProfileFrame> {
+        let frame = |function: &String, file: &Option<String>, line| ProfileFrame {
+            function: function.clone(),
+            file: file.clone(),
+            line,
+        };
+        match self.locations.get(&(process, pc)) {
+            Some(of) => std::iter::once(frame(&of.function, &of.file, of.line))
+                .chain(of.inlined_into.iter().map(|of| frame(&of.function, &of.file, of.line)))
+                .collect(),
+            None if self.module(process, pc).is_none() => Vec::new(),
+            None => vec![frame(&self.place(process, pc), &None, None)],
+        }
+    }
+
     /// Where the instruction of a site is, if that is all that is known of it: neither its line nor its function.
     pub fn nameless(&self, process: u32, site: u32) -> Option<u64> {
         let pc = self.sites.get(site as usize)?.pc;
@@ -97,10 +115,20 @@ impl<'a> Code<'a> {
             Some(site) if site.pc != 0 => site.pc,
             _ => return nameless(UNKNOWN.to_string()),
         };
+        nameless(self.place(process, pc))
+    }
+
+    fn module(&self, process: u32, pc: u64) -> Option<&'a Module> {
         let before = self.modules.range(..=(process, pc)).next_back();
-        match before.filter(|((of, start), module)| *of == process && pc - start < module.bytes) {
-            Some((_, module)) => nameless(format!("{}+{:#x}", base(&module.path), pc.wrapping_sub(module.bias))),
-            None => nameless(format!("{pc:#x}")),
+        let here = before.filter(|((of, start), module)| *of == process && pc - start < module.bytes);
+        here.map(|(_, module)| *module)
+    }
+
+    /// A program counter's place in a file of code.
+    fn place(&self, process: u32, pc: u64) -> String {
+        match self.module(process, pc) {
+            Some(module) => format!("{}+{:#x}", base(&module.path), pc.wrapping_sub(module.bias)),
+            None => format!("{pc:#x}"),
         }
     }
 }

@@ -80,6 +80,10 @@ impl Detail {
             let (graph, sets) = together.report(&self.structures, names);
             Sharing { graph, sets }
         });
+        if let (Some(stacks), Some(lines)) = (self.stacks.take(), &self.lines) {
+            let kind = usize::from(self.first);
+            outcome.profile = Some(stacks.report(lines, kind, &code, &self.structures, names));
+        }
         if let Some(lines) = &self.lines {
             if self.wanted.source_lines > 0 {
                 outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, &code, &self.structures, caches));

@@ -15,9 +15,12 @@ pub struct At {
 /// Whether work on both sides of an event cannot change places.
 pub fn meets(event: &Event) -> bool {
     match event {
-        Event::WorkBegin { .. } | Event::WorkEnd | Event::Work { .. } | Event::Alloc { .. } | Event::Free { .. } => {
-            false
-        }
+        Event::WorkBegin { .. }
+        | Event::WorkEnd
+        | Event::Work { .. }
+        | Event::Alloc { .. }
+        | Event::Free { .. }
+        | Event::Called { .. } => false,
         Event::Barrier { .. }
         | Event::Lock { .. }
         | Event::Unlock { .. }

@@ -13,13 +13,14 @@ use crate::oracle::machines::machines;
 use crate::oracle::programs::programs;
 use crate::reference::Program;
 
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
     "threads",
     "structures",
     "pages",
     "source_lines",
     "false_sharing",
     "timeline",
+    "profile",
 ];
 const COUNTS: [&str; 6] = [
     "misses",
@@ -44,6 +45,7 @@ pub const ALL: Detail = Detail {
     remote: true,
     sharing: true,
     timeline: true,
+    profile: true,
     exact: true,
 };
 
@@ -106,6 +108,7 @@ pub fn adds_up(machine: &Machine, plain: &Value, mut close: Value, settled: bool
         plain["references"].as_u64().unwrap_or(0)
     );
     over_time(machine, parts[5].as_ref(), parts[1].as_ref(), plain)?;
+    by_stack(machine, parts[6].as_ref(), parts[3].as_ref(), plain)?;
     collisions(machine, plain, parts[4].as_ref(), settled)
 }
 
@@ -158,6 +161,42 @@ fn over_time(machine: &Machine, timeline: Option<&Value>, structures: Option<&Va
         .sum();
     if of_level(1).any(|(cache, _)| cache.kind == Kind::Data) {
         prop_assert_eq!(misses, data, "misses of data");
+    }
+    Ok(())
+}
+
+/// By call stack everybody waits as long as by line, less what rounding takes, and misses are those of the first caches for data.
+fn by_stack(machine: &Machine, profile: Option<&Value>, lines: Option<&Value>, plain: &Value) -> TestCaseResult {
+    let rows = |part: &Value| part.as_array().cloned().unwrap_or_default();
+    let (Some(profile), Some(lines)) = (profile, lines) else {
+        return Err(TestCaseError::fail("the profile is not there"));
+    };
+    let (frames, stacks) = (rows(&profile["frames"]), rows(&profile["stacks"]));
+    for line in rows(lines) {
+        let of_line: Vec<Value> = stacks
+            .iter()
+            .filter(|stack| {
+                let leaf = &frames[stack["frames"][0].as_u64().unwrap_or(0) as usize];
+                ["function", "file", "line"].iter().all(|part| leaf[part] == line[part])
+            })
+            .cloned()
+            .collect();
+        let sum = sum(&of_line, |stack| &stack["stall_ns"]);
+        let whole = line["stall_ns"].as_u64().unwrap_or(0);
+        prop_assert!(
+            sum <= whole && whole <= sum + of_line.len() as u64,
+            "{} of {}",
+            sum,
+            line
+        );
+    }
+    let first = machine
+        .caches
+        .iter()
+        .position(|cache| cache.level == 1 && cache.kind != Kind::Instruction);
+    if let Some(first) = first {
+        let misses = sum(&stacks, |stack| &stack["misses"]);
+        prop_assert_eq!(misses, plain["caches"][first]["misses"].as_u64().unwrap_or(0));
     }
     Ok(())
 }

@@ -205,6 +205,7 @@ fn with_lines(program: &Program) -> Streams {
         function: "main".to_string(),
         file: Some("a.c".to_string()),
         line: Some(site),
+        inlined_into: Vec::new(),
     };
     streams.locations = (0..=last).map(location).collect();
     streams

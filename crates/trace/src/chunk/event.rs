@@ -54,6 +54,7 @@ fn kind(event: &Event) -> u8 {
         Event::TeamBegin { .. } => 22,
         Event::TeamEnd { .. } => 23,
         Event::Counted { .. } => 24,
+        Event::Called { .. } => 25,
     }
 }
 
@@ -101,6 +102,7 @@ fn fields(event: &Event, before: &mut Before, out: &mut Vec<u8>) {
             out.push(u8::from(*private));
         }
         Event::SlotFree { slot } => put(out, *slot),
+        Event::Called { stack } => put(out, u64::from(*stack)),
         Event::DataRange { set, addr, bytes } => {
             put(out, *set);
             near(out, *addr);
@@ -226,6 +228,9 @@ fn one(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Timed> {
         23 => Event::TeamEnd { object: near(cursor)? },
         24 => Event::Counted {
             index: cursor.narrow()?,
+        },
+        25 => Event::Called {
+            stack: cursor.narrow()?,
         },
         _ => return None,
     };

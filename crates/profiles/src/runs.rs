@@ -1,0 +1,95 @@
+//! The runs that a result holds, whichever command wrote it.
+
+use results::{Advice, Document, Outcome, Page, Profile, SourceLine, Structure, TOOL, Timeline};
+
+use crate::NoProfile;
+
+/// A program where the result does not name it.
+const PROGRAM: &str = "program";
+
+/// One run under one policy, and the parts that are known of it.
+pub struct Run<'a> {
+    pub program: &'a str,
+    pub arguments: &'a [String],
+    pub machine: &'a str,
+    pub policy: String,
+    pub profile: Option<&'a Profile>,
+    pub timeline: Option<&'a Timeline>,
+    pub lines: Option<&'a [SourceLine]>,
+    pub structures: Option<&'a [Structure]>,
+    pub pages: Option<&'a [Page]>,
+}
+
+/// All runs of a result. Of an advice, the first is the one that the advice is given for.
+pub fn of(document: &Document) -> Result<Vec<Run<'_>>, NoProfile> {
+    match document {
+        Document::Advice(advice) => {
+            let others = advice
+                .policies
+                .iter()
+                .filter(|outcome| outcome.policy != advice.baseline);
+            let mut runs = vec![Run::advised(advice)];
+            runs.extend(others.map(|outcome| Run {
+                program: program(&advice.program),
+                arguments: &advice.arguments,
+                ..Run::simulated(outcome)
+            }));
+            Ok(runs)
+        }
+        Document::Outcomes(outcomes) => Ok(outcomes.iter().map(Run::simulated).collect()),
+        Document::Comparison(_) => Err(NoProfile::Comparison),
+    }
+}
+
+fn program(name: &str) -> &str {
+    if name.is_empty() { PROGRAM } else { name }
+}
+
+impl<'a> Run<'a> {
+    fn advised(advice: &'a Advice) -> Run<'a> {
+        Run {
+            program: program(&advice.program),
+            arguments: &advice.arguments,
+            machine: &advice.machine.name,
+            policy: advice.baseline.clone(),
+            profile: advice.profile.as_ref(),
+            timeline: advice.timeline.as_ref(),
+            // An advice without lines is one of a version that did not look for them.
+            lines: Some(&advice.source_lines[..]).filter(|lines| !lines.is_empty()),
+            structures: Some(&advice.structures),
+            pages: advice.base().and_then(|outcome| outcome.pages.as_deref()),
+        }
+    }
+
+    fn simulated(outcome: &'a Outcome) -> Run<'a> {
+        Run {
+            program: PROGRAM,
+            arguments: &[],
+            machine: &outcome.machine,
+            policy: outcome.name(),
+            profile: outcome.profile.as_ref(),
+            timeline: outcome.timeline.as_ref(),
+            lines: outcome.source_lines.as_deref(),
+            structures: outcome.structures.as_deref(),
+            pages: outcome.pages.as_deref(),
+        }
+    }
+
+    /// The command that was run, as a shell reads it.
+    pub fn command(&self) -> String {
+        let words = [self.program]
+            .into_iter()
+            .chain(self.arguments.iter().map(String::as_str));
+        // A word with a zero byte was never an argument.
+        shlex::try_join(words).unwrap_or_else(|_| self.program.to_string())
+    }
+
+    /// What its numbers are, so that nobody takes them for measured ones: a sentence for each fact.
+    pub fn about(&self) -> Vec<String> {
+        vec![
+            format!("simulated by {TOOL}, not measured"),
+            format!("machine: {}", self.machine),
+            format!("policy: {}", self.policy),
+        ]
+    }
+}
