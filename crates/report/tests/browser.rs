@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::invented::advice;
-use results::{Advice, Timeline, TimelineBlock, TimelineRow};
+use results::{Advice, Profile, ProfileFrame, ProfileStack, Timeline, TimelineBlock, TimelineRow};
 use serde_json::json;
 
 /// A name that is a picture which runs a script, if it becomes markup.
@@ -56,10 +56,38 @@ fn timeline(threads: u64) -> Timeline {
     }
 }
 
+fn profile() -> Profile {
+    let functions = ["probe", "join_tables", "main", EVIL, "build_table"];
+    let frame = |(at, function): (u32, &str)| ProfileFrame {
+        function: function.to_string(),
+        file: Some("join.c".to_string()),
+        line: Some(100 + at),
+    };
+    let stack = |frames: &[u32], structure: &str, stall_ns: u64, avoided: i64| ProfileStack {
+        frames: frames.to_vec(),
+        structure: structure.to_string(),
+        stall_ns,
+        misses: stall_ns / 90,
+        avoided_ns: Some(avoided),
+    };
+    Profile {
+        samples: 321,
+        frames: (0..).zip(functions).map(frame).collect(),
+        stacks: vec![
+            stack(&[0, 1, 2], "heap: build_table (join.c:120)", 700_000, 640_000),
+            stack(&[3, 1, 2], EVIL, 200_000, -5_000),
+            stack(&[4, 2], "heap: build_table (join.c:120)", 90_000, 1_000),
+            stack(&[2], "stack", 10_000, 0),
+        ],
+        change: Some("exchange the loops over `i` and `j`".to_string()),
+    }
+}
+
 fn shown(threads: u64) -> Advice {
     let mut advice = advice();
     advice.program = format!("/opt/{EVIL}/bin/join");
     advice.timeline = Some(timeline(threads));
+    advice.profile = Some(profile());
     advice.todo = serde_json::from_value(json!([
         {"source": "join.c:130", "code": "sum += table[key[i]].count;", "data": format!("heap: {EVIL} (join.c:120)"), "kind": "walks-across",
          "because": "each step of 4 KiB needs a line of 64 bytes and uses 8 of them", "action": "exchange the loops over `i` and `j`",

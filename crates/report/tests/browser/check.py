@@ -100,7 +100,7 @@ def padded(rows):
 
 
 def tabs(driver, timeline):
-    buttons = driver.find_elements(By.CSS_SELECTOR, "[role=tab]")
+    buttons = driver.find_element(By.TAG_NAME, "figure").find_elements(By.CSS_SELECTOR, "[role=tab]")
     views = expected(timeline)
     check(len(buttons) == len(views), f"{len(buttons)} tabs for {len(views)} views")
     for button, rows in zip(buttons, views):
@@ -152,9 +152,40 @@ def hover(driver, timeline):
     check(named, f"no tip names {first}: {texts}")
 
 
+def flame(driver, profile):
+    """Bars are as wide as what they stand for, whichever depth they are at; a click shows one in full width."""
+    figure = driver.find_element(By.CSS_SELECTOR, "[id^=who-calls-what-waits] figure")
+    chart = "const chart = echarts.getInstanceByDom(arguments[0].querySelector('.drawing'));"
+    bars = lambda: driver.execute_script(chart + "return chart.getOption().series[0].data.map((bar) => bar.value)", figure)
+    buttons = figure.find_elements(By.CSS_SELECTOR, "[role=tab]")
+    check(len(buttons) == 2, f"{len(buttons)} flame graphs")
+    stacks = profile["stacks"]
+    for button, weights in zip(buttons, [[of["stall_ns"] for of in stacks], [max(0, of["avoided_ns"]) for of in stacks]]):
+        button.click()
+        by_depth = {}
+        for _, begin, end, depth in bars():
+            by_depth[depth] = by_depth.get(depth, 0) + end - begin
+        # A line's frames, all of it above them, and the data below.
+        deepest = max(len(of["frames"]) + 1 for of, weight in zip(stacks, weights) if weight > 0)
+        for depth in range(deepest + 1):
+            all = sum(weight for of, weight in zip(stacks, weights) if len(of["frames"]) + 1 >= depth)
+            check(by_depth.get(depth, 0) == all, f"{button.text}: {by_depth} at depth {depth}, where {all} ns are")
+    buttons[0].click()
+    at, begin, end, depth = min((bar for bar in bars() if bar[3] == 2), key=lambda bar: bar[2] - bar[1])
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", figure)
+    x, y = driver.execute_script(chart + "return chart.convertToPixel({seriesIndex: 0}, arguments[1])", figure, [(begin + end) / 2, depth])
+    place = figure.find_element(By.CSS_SELECTOR, ".drawing")
+    box = place.rect
+    ActionChains(driver).move_to_element_with_offset(place, int(x - box["width"] / 2), int(y + 8 - box["height"] / 2)).click().perform()
+    window = lambda: driver.execute_script(chart + "const {min, max} = chart.getOption().xAxis[0]; return [min, max]", figure)
+    check(window() == [begin, end], f"a click on bar {at}, {begin} to {end}, shows {window()}")
+    figure.find_element(By.CSS_SELECTOR, "[data-zoom=all]").click()
+    check(window() == [0, sum(of["stall_ns"] for of in stacks)], f"all is {window()}")
+
+
 def graph(driver, sharing):
     script = (
-        "const chart = echarts.getInstanceByDom(document.querySelectorAll('.drawing')[1]);"
+        "const chart = echarts.getInstanceByDom(document.querySelector('[id^=which-threads-share-data] .drawing'));"
         "const {data, links} = chart.getOption().series[0];"
         "return [data.map((node) => node.name), links.map((link) => [+link.source, +link.target])]"
     )
@@ -189,6 +220,8 @@ def page(driver, address, result, width):
         tabs(driver, timeline)
         zoom(driver)
         hover(driver, timeline)
+    if timeline and result.get("profile"):
+        flame(driver, result["profile"])
     if timeline and result.get("sharing"):
         graph(driver, result["sharing"])
     quiet(driver, "after use")
