@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use results::{Advice, Misses, Outcome, SourceLine, count, percent};
+use results::{Advice, Misses, SourceLine, count, percent};
 
 use crate::tables::levels;
 
@@ -14,28 +14,100 @@ const WIDTH: usize = 10;
 /// The lines of an advice's baseline in their files, those first that wait most. `read` gives the text of a source file, or
 /// says why there is none; then the counts stand alone. `None` where no line has a file.
 pub fn annotated(advice: &Advice, read: impl Fn(&str) -> Result<String, String>) -> Option<String> {
-    let base = advice.base()?;
-    let lines = base.source_lines.as_deref().unwrap_or(&advice.source_lines);
-    let mut files: BTreeMap<&str, File> = BTreeMap::new();
-    for line in lines {
-        if let (Some(file), Some(number)) = (line.file.as_deref(), line.line) {
-            files.entry(file).or_default().add(number, line);
-        }
-    }
-    if files.is_empty() {
-        return None;
-    }
-    let mut files: Vec<(&str, File)> = files.into_iter().collect();
-    files.sort_by_key(|(_, file)| std::cmp::Reverse(file.stall));
-    let levels = levels(lines.iter().map(|line| &line.caches[..]));
+    let listing = Listing::of(advice, &read)?;
     let mut text = format!(
         "{} on {}, under {}: of the time that its cpus wait, and misses, by line\n",
-        advice.program, advice.machine.name, base.policy
+        advice.program, advice.machine.name, advice.baseline
     );
-    for (path, file) in files {
-        text += &file.text(path, base, &levels, read(path));
+    for file in &listing.files {
+        text += &file.text(&listing.levels);
     }
     Some(text)
+}
+
+/// Files of the source with what their lines wait for.
+pub struct Listing {
+    /// Levels of caches of which misses are counted.
+    pub levels: Vec<u8>,
+    /// The one that waits most first.
+    pub files: Vec<ListedFile>,
+}
+
+pub struct ListedFile {
+    pub path: String,
+    /// The part of all waiting.
+    pub part: f64,
+    /// Why its text is not there, if it is not.
+    pub lacks: Option<String>,
+    pub lines: Vec<ListedLine>,
+}
+
+pub struct ListedLine {
+    pub number: u32,
+    pub text: String,
+    /// The part of all waiting, and misses by level; absent of lines that are shown because they are near.
+    pub counts: Option<(f64, Vec<u64>)>,
+    /// Whether lines before it are left out.
+    pub after_gap: bool,
+}
+
+impl Listing {
+    pub fn of(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) -> Option<Listing> {
+        let base = advice.base()?;
+        let lines = base.source_lines.as_deref().unwrap_or(&advice.source_lines);
+        let mut files: BTreeMap<&str, File> = BTreeMap::new();
+        for line in lines {
+            if let (Some(file), Some(number)) = (line.file.as_deref(), line.line) {
+                files.entry(file).or_default().add(number, line);
+            }
+        }
+        if files.is_empty() {
+            return None;
+        }
+        let mut files: Vec<(&str, File)> = files.into_iter().collect();
+        files.sort_by_key(|(_, file)| std::cmp::Reverse(file.stall));
+        let levels = levels(lines.iter().map(|line| &line.caches[..]));
+        let all = base.stall_ns().max(1) as f64;
+        let files = files
+            .iter()
+            .map(|(path, file)| file.listed(path, all, &levels, read(path)));
+        Some(Listing {
+            files: files.collect(),
+            levels,
+        })
+    }
+}
+
+impl ListedFile {
+    fn text(&self, levels: &[u8]) -> String {
+        let mut text = format!("\n{}: {}\n", self.path, percent(self.part));
+        if let Some(why) = &self.lacks {
+            text += &format!("(its text is not here: {why})\n");
+        }
+        text += &format!("{:>WIDTH$}", "stall");
+        for level in levels {
+            text += &format!("{:>WIDTH$}", format!("L{level}"));
+        }
+        text += "   line\n";
+        for line in &self.lines {
+            if line.after_gap {
+                text += &format!("{:>WIDTH$}\n", "...");
+            }
+            let counts = match &line.counts {
+                None => " ".repeat(WIDTH * (1 + levels.len())),
+                Some((part, misses)) => {
+                    let mut counts = format!("{:>WIDTH$}", percent(*part));
+                    for &of_level in misses {
+                        counts += &format!("{:>WIDTH$}", count(of_level));
+                    }
+                    counts
+                }
+            };
+            text += format!("{counts}{:>7}  {}", line.number, line.text).trim_end();
+            text.push('\n');
+        }
+        text
+    }
 }
 
 /// The lines of one file that have counts.
@@ -51,42 +123,39 @@ impl<'a> File<'a> {
         self.stall = self.stall.saturating_add(line.stall_ns);
     }
 
-    fn text(&self, path: &str, base: &Outcome, levels: &[u8], source: Result<String, String>) -> String {
-        let part = |stall: u64| percent(stall as f64 / base.stall_ns().max(1) as f64);
-        let mut text = format!("\n{path}: {}\n", part(self.stall));
-        if let Err(why) = &source {
-            text += &format!("(its text is not here: {why})\n");
-        }
-        text += &format!("{:>WIDTH$}", "stall");
-        for level in levels {
-            text += &format!("{:>WIDTH$}", format!("L{level}"));
-        }
-        text += "   line\n";
-        let source: Vec<&str> = source
+    /// `all`: nanoseconds that are waited in all.
+    fn listed(&self, path: &str, all: f64, levels: &[u8], source: Result<String, String>) -> ListedFile {
+        let part = |stall: u64| stall as f64 / all;
+        let text: Vec<&str> = source
             .as_deref()
             .map_or_else(|_| Vec::new(), |source| source.lines().collect());
         let mut shown = 0;
-        for (number, at) in self.shown(source.len()) {
-            if shown > 0 && number > shown + 1 {
-                text += &format!("{:>WIDTH$}\n", "...");
-            }
+        let line = |(number, at): (u32, Option<&Vec<&SourceLine>>)| {
+            let after_gap = shown > 0 && number > shown + 1;
             shown = number;
-            let counts = match at {
-                None => " ".repeat(WIDTH * (1 + levels.len())),
-                Some(lines) => {
-                    let mut counts = format!("{:>WIDTH$}", part(lines.iter().map(|line| line.stall_ns).sum()));
-                    for &level in levels {
-                        let misses = lines.iter().map(|line| Misses::of_level(&line.caches, level).misses);
-                        counts += &format!("{:>WIDTH$}", count(misses.sum()));
-                    }
-                    counts
-                }
-            };
-            let line = source.get(number as usize - 1).copied().unwrap_or_default();
-            text += format!("{counts}{number:>7}  {line}").trim_end();
-            text.push('\n');
+            let counts = at.map(|lines| {
+                let misses = |level: &u8| {
+                    lines
+                        .iter()
+                        .map(|line| Misses::of_level(&line.caches, *level).misses)
+                        .sum()
+                };
+                let stall = lines.iter().map(|line| line.stall_ns).sum();
+                (part(stall), levels.iter().map(misses).collect())
+            });
+            ListedLine {
+                number,
+                text: text.get(number as usize - 1).copied().unwrap_or_default().to_string(),
+                counts,
+                after_gap,
+            }
+        };
+        ListedFile {
+            path: path.to_string(),
+            part: part(self.stall),
+            lines: self.shown(text.len()).into_iter().map(line).collect(),
+            lacks: source.err(),
         }
-        text
     }
 
     /// The numbers of the lines to show, and what is counted of each.
@@ -109,7 +178,7 @@ impl<'a> File<'a> {
 
 #[cfg(test)]
 mod tests {
-    use results::Time;
+    use results::{Outcome, Time};
 
     use super::*;
 

@@ -11,6 +11,7 @@ mod page;
 mod pictures;
 mod sections;
 mod sharing;
+mod source;
 mod text;
 mod timeline;
 
@@ -18,9 +19,9 @@ use results::{Advice, Comparison, Outcome};
 
 use page::page;
 
-/// The page of an advice.
-pub fn advice_page(advice: &Advice) -> String {
-    let (body, pictures) = advice::body(advice);
+/// The page of an advice. `read` gives the text of a source file, or says why there is none.
+pub fn advice_page(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) -> String {
+    let (body, pictures) = advice::body(advice, read);
     page(
         &format!("{} on {}", advice.program, advice.machine.name),
         &pictures,

@@ -57,10 +57,10 @@ pub fn tables(document: &Document, top: Top) -> Vec<Table> {
     }
 }
 
-/// A saved result as one HTML page.
-pub fn page(document: &Document) -> String {
+/// A saved result as one HTML page. `read` gives the text of a source file, or says why there is none.
+pub fn page(document: &Document, read: &dyn Fn(&str) -> Result<String, String>) -> String {
     match document {
-        Document::Advice(of) => advice_page(of),
+        Document::Advice(of) => advice_page(of, read),
         Document::Outcomes(of) => outcomes_page(of),
         Document::Comparison(of) => comparison_page(of),
     }

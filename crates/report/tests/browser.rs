@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::invented::advice;
-use results::{Advice, Profile, ProfileFrame, ProfileStack, Timeline, TimelineBlock, TimelineRow};
+use results::{Advice, Profile, ProfileFrame, ProfileStack, SourceLine, Timeline, TimelineBlock, TimelineRow};
 use serde_json::json;
 
 /// A name that is a picture which runs a script, if it becomes markup.
@@ -88,6 +88,14 @@ fn shown(threads: u64) -> Advice {
     advice.program = format!("/opt/{EVIL}/bin/join");
     advice.timeline = Some(timeline(threads));
     advice.profile = Some(profile());
+    let line = |line: u32, stall_ns: u64| SourceLine {
+        function: EVIL.to_string(),
+        file: Some("/src/join.c".to_string()),
+        line: Some(line),
+        stall_ns,
+        ..SourceLine::default()
+    };
+    advice.source_lines = vec![line(130, 1_500_000), line(20, 10_000)];
     advice.todo = serde_json::from_value(json!([
         {"source": "join.c:130", "code": "sum += table[key[i]].count;", "data": format!("heap: {EVIL} (join.c:120)"), "kind": "walks-across",
          "because": "each step of 4 KiB needs a line of 64 bytes and uses 8 of them", "action": "exchange the loops over `i` and `j`",
@@ -111,8 +119,16 @@ fn looked_at(advice: &Advice) {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let page = report::advice_page(advice);
+    let page = report::advice_page(advice, &|_| Ok(format!("for (;;) {EVIL};\n").repeat(200)));
     assert!(page.len() < 5 << 20, "{} bytes", page.len());
+    for (heat, number) in [(9, 130), (1, 20)] {
+        let row = page
+            .split(&format!("heat-{heat}\""))
+            .nth(1)
+            .and_then(|rest| rest.split("</tr>").next());
+        let is_of = |row: &str| row.contains(&format!(">{number}</td>")) && row.contains("for (;;)");
+        assert!(row.is_some_and(is_of), "line {number}: {row:?}");
+    }
     let page = file("advice.html", &page);
     let result = file("advice.json", &serde_json::to_string(advice).unwrap());
     let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/check.py");

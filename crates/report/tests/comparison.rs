@@ -121,7 +121,7 @@ fn a_saved_comparison_is_shown_as_a_fresh_one() {
         assert_eq!(tables.len(), 3);
         tables.iter().for_each(agree);
     }
-    let page = report::page(&document);
+    let page = report::page(&document, &|_| Err("there is none".to_string()));
     assert!(page.contains("AFTER takes 23.5% less time") && page.contains("walks-across"));
     assert!(page.contains("time &gt; +3% is not met"), "{page}");
 }
@@ -167,5 +167,5 @@ fn a_verified_change_is_shown_beside_its_prediction() {
         verified: Some(change(33_000_000)),
         ..Advice::default()
     };
-    assert!(report::advice_page(&advice).contains("predicted: 23.4% less time"));
+    assert!(report::advice_page(&advice, &|_| Err("there is none".to_string())).contains("predicted: 23.4% less time"));
 }

@@ -59,7 +59,7 @@ fn a_saved_result_is_shown_as_a_fresh_one() {
 fn the_page_stands_alone_and_escapes_what_it_shows() {
     let mut advice = advice();
     advice.program = "<script>alert('x')</script>".to_string();
-    let page = report::advice_page(&advice);
+    let page = report::advice_page(&advice, &|_| Err("there is none".to_string()));
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"));
     assert!(!page.contains("http:") && !page.contains("https:") && !page.contains("url("));
@@ -81,7 +81,7 @@ fn what_order_gains_is_a_table() {
     let gain = ordered(work(900, 1, 16, 3), 0.5, 1_000);
     let text = strip_str(&report::advice(&gain, 100, Top::Usual)).to_string();
     assert!(text.contains("The work in another order, random+order"), "{text}");
-    assert!(report::advice_page(&gain).contains("1000 items (900 moved)"));
+    assert!(report::advice_page(&gain, &|_| Err("there is none".to_string())).contains("1000 items (900 moved)"));
 }
 
 /// Waits by kind, the bus and prefetches are drawn where there are any, and nowhere else.

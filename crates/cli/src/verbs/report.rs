@@ -96,12 +96,12 @@ impl Report {
         let shown = self.read()?;
         let document = &shown.document;
         if printed {
-            console.text(&report::page(document))?;
+            console.text(&report::page(document, &files::source_text))?;
             return shown.ended(console);
         }
         if let Some(place) = place {
             let page = place.path().to_path_buf();
-            place.write_text(&report::page(document))?;
+            place.write_text(&report::page(document, &files::source_text))?;
             if console.json() {
                 console.line(&json!({"page": page}))?;
             } else {

@@ -6,14 +6,14 @@ use results::Advice;
 use super::pictures::Picture;
 use super::sections::Sections;
 use super::text::{Text, prose};
-use super::{first_screen, flame, sharing, timeline};
+use super::{first_screen, flame, sharing, source, timeline};
 use crate::tables::{Top, of_advice};
 use crate::verified_text::{agreement, beside};
 
 /// Rows of each list: the full result has all.
 const ROWS: Top = Top::Rows(30);
 
-pub fn body(advice: &Advice) -> (Markup, Vec<Picture>) {
+pub fn body(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) -> (Markup, Vec<Picture>) {
     let mut sections = Sections::default();
     sections.add("What to do", first_screen::to_do(advice));
     if let Some(verified) = &advice.verified {
@@ -29,6 +29,7 @@ pub fn body(advice: &Advice) -> (Markup, Vec<Picture>) {
     if let Some(profile) = &advice.profile {
         flame::section(&mut sections, flame::TITLE, profile);
     }
+    source::section(&mut sections, advice, read);
     if let Some(shared) = &advice.sharing {
         sharing::section(&mut sections, shared);
     }

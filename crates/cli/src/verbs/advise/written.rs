@@ -8,6 +8,7 @@ use super::Advise;
 use crate::console::{Console, quoted};
 use crate::destination::Destination;
 use crate::failure::Failure;
+use crate::verbs::saved::source_text;
 
 impl Advise {
     /// Tables are printed whatever becomes of the files.
@@ -64,7 +65,7 @@ impl Advise {
         }
         if let Some(place) = places.annotated {
             let name = place.path().display().to_string();
-            match report::annotated(&advice, source) {
+            match report::annotated(&advice, source_text) {
                 Some(text) => {
                     wrote(place.write_text(&text));
                 }
@@ -84,7 +85,7 @@ impl Advise {
         let mut page = None;
         if let Some(place) = places.page {
             let file = place.path().to_path_buf();
-            if wrote(place.write_text(&report::advice_page(&advice))) {
+            if wrote(place.write_text(&report::advice_page(&advice, &source_text))) {
                 page = Some(file);
             }
         }
@@ -118,24 +119,9 @@ impl Advise {
 /// The line of the source that waits, where its file is here.
 fn code(todo: &Todo) -> Option<String> {
     let line: usize = todo.source.as_ref()?.rsplit_once(':')?.1.parse().ok()?;
-    let text = source(todo.file.as_ref()?).ok()?;
+    let text = source_text(todo.file.as_ref()?).ok()?;
     let line = text.lines().nth(line.checked_sub(1)?)?.trim();
     (!line.is_empty()).then(|| line.to_string())
-}
-
-/// The text of a source file; longer ones are nobody's source.
-fn source(path: &str) -> Result<String, String> {
-    use std::io::Read;
-    const MOST_BYTES: u64 = 16 << 20;
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    if !file.metadata().is_ok_and(|about| about.is_file()) {
-        return Err("it is no file".to_string());
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Where results go, and how many rows of each list are printed, where tables are.

@@ -1,0 +1,87 @@
+//! The source with what its lines wait for: a column whose colors say how long.
+
+use maud::{Markup, html};
+use results::{Advice, count, percent};
+
+use super::sections::Sections;
+use super::text::Text;
+use crate::annotated::{ListedFile, ListedLine, Listing};
+
+pub const TITLE: &str = "Source, with what it waits for";
+
+/// Files, and lines of each, that a page has; an annotated source (`advise --annotate`) has all.
+const FILES: usize = 6;
+const LINES: usize = 400;
+/// Files that wait for less are left out.
+const LEAST: f64 = 0.001;
+
+/// `read` gives the text of a source file, or says why there is none.
+pub fn section(sections: &mut Sections, advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) {
+    let Some(listing) = Listing::of(advice, read) else {
+        return;
+    };
+    let files: Vec<&ListedFile> = listing.files.iter().filter(|file| file.part >= LEAST).collect();
+    if files.is_empty() {
+        return;
+    }
+    let most = files.iter().flat_map(|file| &file.lines);
+    let most = most.filter_map(|line| line.counts.as_ref()).map(|(part, _)| *part);
+    let most = most.fold(0.0, f64::max);
+    let body = html! {
+        p.faint { "The part of all waiting, and misses, by line." }
+        @for (at, file) in files.iter().take(FILES).enumerate() {
+            // The worst file is in sight.
+            details open[at == 0] {
+                summary { (Text(&file.path)) ": " (percent(file.part)) }
+                @if let Some(why) = &file.lacks { p.faint { "Its text is not here: " (Text(why)) } }
+                div.scroll tabindex="0" role="region" aria-label=(Text(&file.path)) { (table(file, &listing.levels, most)) }
+            }
+        }
+        @if files.len() > FILES { p.faint { (files.len() - FILES) " more files wait for less." } }
+    };
+    sections.add(TITLE, body);
+}
+
+fn table(file: &ListedFile, levels: &[u8], most: f64) -> Markup {
+    html! {
+        table.source {
+            thead { tr {
+                th.share { "stall" }
+                @for level in levels { th.count { "L" (level) } }
+                th.number { "line" }
+                th { "source" }
+            } }
+            tbody {
+                @for line in file.lines.iter().take(LINES) {
+                    @if line.after_gap { tr.gap { td colspan=(levels.len() + 3) { "…" } } }
+                    (row(line, levels, most))
+                }
+            }
+        }
+        @if file.lines.len() > LINES { p.faint { (file.lines.len() - LINES) " more lines are in the annotated source (advise --annotate)." } }
+    }
+}
+
+fn row(line: &ListedLine, levels: &[u8], most: f64) -> Markup {
+    html! {
+        tr {
+            @match &line.counts {
+                Some((part, misses)) => {
+                    td class={ "share heat-" (heat(*part, most)) } { (percent(*part)) }
+                    @for misses in misses { td.count { (count(*misses)) } }
+                }
+                None => { td.share {} @for _ in levels { td.count {} } }
+            }
+            td.number { (line.number) }
+            td { code { (Text(&line.text)) } }
+        }
+    }
+}
+
+/// From 0 to 9, by the root: a tenth of the worst can still be told from nothing.
+fn heat(part: f64, most: f64) -> u32 {
+    match most > 0.0 {
+        true => (9.0 * (part / most).sqrt()).round() as u32,
+        false => 0,
+    }
+}
