@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::comparison::comparison;
 use crate::invented::advice;
 use results::{Advice, Profile, ProfileFrame, ProfileStack, SourceLine, Timeline, TimelineBlock, TimelineRow};
 use serde_json::json;
@@ -113,12 +114,6 @@ fn shown(threads: u64) -> Advice {
 }
 
 fn looked_at(advice: &Advice) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    };
     let page = report::advice_page(advice, &|_| Ok(format!("for (;;) {EVIL};\n").repeat(200)));
     assert!(page.len() < 5 << 20, "{} bytes", page.len());
     for (heat, number) in [(9, 130), (1, 20)] {
@@ -129,8 +124,19 @@ fn looked_at(advice: &Advice) {
         let is_of = |row: &str| row.contains(&format!(">{number}</td>")) && row.contains("for (;;)");
         assert!(row.is_some_and(is_of), "line {number}: {row:?}");
     }
-    let page = file("advice.html", &page);
-    let result = file("advice.json", &serde_json::to_string(advice).unwrap());
+    looked_at_page(&page, &serde_json::to_string(advice).unwrap());
+}
+
+/// The page of a result, in a browser.
+fn looked_at_page(page: &str, result: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let page = file("page.html", page);
+    let result = file("result.json", result);
     let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/check.py");
     let mut command = Command::new("/usr/bin/python3");
     command.arg(check).args([&page, &result]);
@@ -140,16 +146,33 @@ fn looked_at(advice: &Advice) {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-#[test]
-fn the_page_shows_the_numbers_of_the_result() {
+/// Whether there is a browser; a test that is not run is counted.
+fn has_browser() -> bool {
     let there = [
         "/usr/bin/chromium",
         "/usr/bin/chromedriver",
         "/usr/share/doc/python3-selenium",
     ];
-    if let Some(lacking) = there.iter().find(|path| !Path::new(path).exists()) {
-        return harness::not_installed(format!("{lacking} is not there"));
+    let lacking = there.iter().find(|path| !Path::new(path).exists());
+    lacking
+        .inspect(|path| harness::not_installed(format!("{path} is not there")))
+        .is_none()
+}
+
+#[test]
+fn the_page_shows_the_numbers_of_the_result() {
+    if has_browser() {
+        looked_at(&shown(1));
+        looked_at(&shown(5));
     }
-    looked_at(&shown(1));
-    looked_at(&shown(5));
+}
+
+#[test]
+fn the_page_of_a_comparison_shows_both_sides() {
+    if has_browser() {
+        let mut comparison = comparison(9);
+        comparison.source_lines.as_mut().unwrap()[0].name = EVIL.to_string();
+        let page = report::comparison_page(&comparison);
+        looked_at_page(&page, &serde_json::to_string(&comparison).unwrap());
+    }
 }

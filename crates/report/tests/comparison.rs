@@ -30,7 +30,7 @@ fn row(name: &str, before: u64, after: u64) -> ComparedRow {
 }
 
 /// A comparison with everything in it, and `rows` lines that went each way.
-fn comparison(rows: u64) -> Comparison {
+pub fn comparison(rows: u64) -> Comparison {
     let line = |number: u64, before, after| ComparedRow {
         function: Some("std::vector<std::pair<unsigned long, std::string>>::emplace_back".to_string()),
         ..row(&format!("a_file_with_a_long_name.cc:{number}"), before, after)

@@ -24,7 +24,7 @@
     document.body.append(element);
     const style = getComputedStyle(element);
     const color = (name) => style.getPropertyValue(`--${name}`).trim();
-    const all = Object.fromEntries(["paper", "ink", "faint", "rule", "panel", "link", "least", "middle", "most", "busy", "caches", "memory", "nodes", "tlb"].map((name) => [name, color(name)]));
+    const all = Object.fromEntries(["paper", "ink", "faint", "rule", "panel", "link", "least", "middle", "most", "good", "bad", "busy", "caches", "memory", "nodes", "tlb"].map((name) => [name, color(name)]));
     element.remove();
     return all;
   };
@@ -139,10 +139,35 @@
     };
   };
 
-  const draw = { heat, graph, flame };
+  const pairs = (view, of) => {
+    const tones = { better: of.good, worse: of.bad, same: of.faint };
+    const left = narrow() ? 104 : 320;
+    const bar = (name, values) => ({ name, type: "bar", barMaxWidth: 12, data: values });
+    return {
+      ...frame(of),
+      tooltip: {
+        ...frame(of).tooltip,
+        trigger: "axis", axisPointer: { type: "shadow" },
+        formatter: ([{ dataIndex }]) => {
+          const row = view.rows[dataIndex];
+          return `${cut(row.name, narrow() ? 40 : 120)}\nbefore ${time(row.before)}\nafter ${time(row.after)}`;
+        },
+      },
+      grid: { left, right: 24, top: 6, bottom: 28 },
+      xAxis: { type: "value", axisLabel: { color: of.faint, formatter: time, hideOverlap: true }, splitLine: { lineStyle: { color: of.rule } } },
+      yAxis: { type: "category", inverse: true, data: view.rows.map((row) => row.name), axisTick: { show: false }, axisLine: { lineStyle: { color: of.rule } }, axisLabel: { color: of.ink, width: left - 12, overflow: "truncate", fontFamily: "ui-monospace, monospace", fontSize: 12 } },
+      series: [
+        bar("before", view.rows.map((row) => ({ value: row.before, itemStyle: { color: of.middle } }))),
+        bar("after", view.rows.map((row) => ({ value: row.after, itemStyle: { color: tones[row.verdict] } }))),
+      ],
+    };
+  };
+
+  const draw = { heat, graph, flame, pairs };
   const heights = {
     heat: (view) => Math.min(480, 150 + 34 * view.rows.length),
     graph: (view) => Math.min(480, 160 + 40 * view.nodes.length),
+    pairs: (view) => 50 + 38 * view.rows.length,
     flame: (view) => 22 * (1 + Math.max(...view.bars.map((bar) => bar.depth))),
   };
 
@@ -156,7 +181,7 @@
     let at = 0;
     const redraw = (paper) => {
       const view = picture.views[at];
-      zoom.hidden = view.kind === "graph";
+      zoom.hidden = view.kind === "graph" || view.kind === "pairs";
       zoom.querySelectorAll("button").forEach((button) => (button.hidden = view.kind === "flame" && button.dataset.zoom !== "all"));
       place.style.height = `${heights[view.kind](view)}px`;
       chart.resize();

@@ -1,6 +1,7 @@
 //! Pictures: what is drawn, as data, and the place in the page where it is. `pictures.js` draws it.
 
 use maud::{Markup, html};
+use results::Verdict;
 use serde::Serialize;
 
 use super::text::{Text, slug};
@@ -33,6 +34,8 @@ pub enum Drawing {
     },
     /// Bars, each below the one that it is a part of.
     Flame { bars: Vec<Bar> },
+    /// What was waited for before and after, one below the other.
+    Pairs { rows: Vec<Pair> },
     /// Circles, and lines between them.
     Graph { nodes: Vec<Node>, edges: Vec<Edge> },
 }
@@ -52,6 +55,15 @@ pub struct Row {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
     pub values: Vec<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Pair {
+    pub name: String,
+    pub before: u64,
+    pub after: u64,
+    /// `better`, `worse` or `same`.
+    pub verdict: Verdict,
 }
 
 #[derive(Debug, Serialize)]

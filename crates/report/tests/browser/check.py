@@ -183,6 +183,20 @@ def flame(driver, profile):
     check(window() == [0, sum(of["stall_ns"] for of in stacks)], f"all is {window()}")
 
 
+def compared(driver, comparison):
+    """Both bars of each row are those of the comparison."""
+    lists = [comparison.get("structures"), comparison.get("source_lines"), comparison.get("causes"), comparison["parts"]]
+    lists = [[row["time_ns"] for row in rows if row["time_ns"]["before"] + row["time_ns"]["after"] > 0] for rows in lists if rows]
+    lists = [rows[:15] for rows in lists if rows]
+    buttons = driver.find_elements(By.CSS_SELECTOR, "[role=tab]")
+    check(len(buttons) == len(lists) > 0, f"{len(buttons)} tabs for {len(lists)} lists")
+    for button, rows in zip(buttons, lists):
+        button.click()
+        for number, side in enumerate(["before", "after"]):
+            drawn = [bar["value"] for bar in option(driver, f"series[{number}].data")]
+            check(drawn == [row[side] for row in rows], f"{button.text}, {side}: {drawn}")
+
+
 def graph(driver, sharing):
     script = (
         "const chart = echarts.getInstanceByDom(document.querySelector('[id^=which-threads-share-data] .drawing'));"
@@ -210,6 +224,10 @@ def page(driver, address, result, width):
         check(driver.find_elements(By.ID, target), f"no part is called {target}")
     ids = driver.execute_script("return [...document.querySelectorAll('[id]')].map((element) => element.id)")
     check(len(ids) == len(set(ids)), "two elements have one id")
+    if "where" not in result:
+        compared(driver, result)
+        quiet(driver, "after use")
+        return
     times = driver.find_elements(By.CSS_SELECTOR, "[id^=where-the-time-goes] td.time[data-value]")
     times = {float(cell.get_attribute("data-value")) for cell in times}
     missing = [share for share in result["where"] if share["fraction"] > 0.001 and share["part"] in ("busy", "cache", "memory")]
