@@ -10,6 +10,7 @@ mod house;
 mod lists;
 mod order;
 mod probe;
+mod profiles;
 mod reproduce;
 mod reproduce_grid;
 mod reproduce_slots;

@@ -145,6 +145,7 @@ impl Report {
             ("the result", Some(&*self.file)),
             ("the profile", self.output.as_deref()),
         ])?;
+        self.profile.check(self.output.as_deref(), console)?;
         let document = files::parse(&files::text(&self.file)?, &self.file)?;
         self.profile
             .write(&document, self.output.as_deref(), self.overwrite, console)

@@ -94,6 +94,24 @@ impl Profile {
         self.format.is_some()
     }
 
+    /// Refuses an output that the form cannot go to.
+    pub fn check(&self, output: Option<&Path>, console: &Console) -> Result<(), Failure> {
+        let Some(form) = self.format.filter(|_| output == Some(Path::new(STANDARD))) else {
+            return Ok(());
+        };
+        if form.format().is_folder() || console.json() {
+            return Err(Failure::usage(
+                "`-o -` prints one file: it goes neither with `--format parquet`, which writes a folder, nor with `--json`",
+            ));
+        }
+        if !form.is_text() && std::io::stdout().is_terminal() {
+            return Err(Failure::usage(
+                "this form is not text: name a file after `-o`, or send it through a pipe",
+            ));
+        }
+        Ok(())
+    }
+
     /// Writes the profile of a result; `output` is where somebody wants it.
     pub fn write(
         &self,
@@ -108,7 +126,7 @@ impl Profile {
         let format = form.format();
         let export = profiles::export(document, format, self.value.value()).map_err(Failure::work)?;
         if output == Some(Path::new(STANDARD)) {
-            return printed(form, export, console);
+            return printed(export, console);
         }
         let path = if format.is_folder() {
             let path = output.unwrap_or(Path::new(form.usual())).to_path_buf();
@@ -140,17 +158,7 @@ impl Profile {
 }
 
 /// Prints a profile for a pipe.
-fn printed(form: Form, export: Export, console: &mut Console) -> Done {
-    if form.format().is_folder() || console.json() {
-        return Err(Failure::usage(
-            "`-o -` prints one file: it goes neither with `--format parquet`, which writes a folder, nor with `--json`",
-        ));
-    }
-    if !form.is_text() && std::io::stdout().is_terminal() {
-        return Err(Failure::usage(
-            "this form is not text: name a file after `-o`, or send it through a pipe",
-        ));
-    }
+fn printed(export: Export, console: &mut Console) -> Done {
     for (_, bytes) in export.files {
         console.bytes(&bytes)?;
     }
