@@ -179,13 +179,16 @@
     place.replaceChildren();
     const chart = echarts.init(place, null, { renderer: "canvas" });
     let at = 0;
-    const redraw = (paper) => {
+    // `keep`: what is in sight stays so.
+    const redraw = (paper, keep = false) => {
       const view = picture.views[at];
+      const windows = keep ? (chart.getOption().dataZoom ?? []) : [];
       zoom.hidden = view.kind === "graph" || view.kind === "pairs";
       zoom.querySelectorAll("button").forEach((button) => (button.hidden = view.kind === "flame" && button.dataset.zoom !== "all"));
       place.style.height = `${heights[view.kind](view)}px`;
       chart.resize();
       chart.setOption(draw[view.kind](view, colors(paper)), { notMerge: true });
+      windows.forEach(({ start, end }, number) => chart.dispatchAction({ type: "dataZoom", dataZoomIndex: number, start, end }));
     };
     const choose = (next) => {
       at = next;
@@ -234,9 +237,9 @@
     });
     redraw(false);
     new ResizeObserver(() => chart.resize()).observe(place);
-    dark.addEventListener("change", () => redraw(false));
-    window.addEventListener("beforeprint", () => redraw(true));
-    window.addEventListener("afterprint", () => redraw(false));
+    dark.addEventListener("change", () => redraw(false, true));
+    window.addEventListener("beforeprint", () => redraw(true, true));
+    window.addEventListener("afterprint", () => redraw(false, true));
   };
 
   // Paper shows what is folded away on a screen.

@@ -112,12 +112,15 @@ def tabs(driver, timeline):
     check(buttons[0].get_attribute("aria-selected") == "true", "arrow keys do not choose a tab")
 
 
-def zoom(driver):
+def zoom(driver, scheme):
     window = lambda: (option(driver, "dataZoom[0].start"), option(driver, "dataZoom[0].end"))
     press = lambda name: driver.find_element(By.CSS_SELECTOR, f"[data-zoom={name}]").click()
     check(window() == (0, 100), "not all is shown at first")
     press("in")
     check(window() == (25, 75), f"zoomed in to {window()}")
+    for other in [next(one for one in SCHEMES if one != scheme), scheme]:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": other}]})
+        check(window() == (25, 75), f"in {other}, {window()} is shown")
     press("right")
     check(window() == (50, 100), f"moved to {window()}")
     press("all")
@@ -211,7 +214,7 @@ def graph(driver, sharing):
     check(links == edges, f"{links} are drawn for {edges}")
 
 
-def page(driver, address, result, width):
+def page(driver, address, result, width, scheme):
     driver.get(address)
     quiet(driver, "loading")
     evil = driver.find_elements(By.CSS_SELECTOR, "img, iframe, object, [onerror], [onclick], [style*=expression]")
@@ -236,7 +239,7 @@ def page(driver, address, result, width):
     timeline = result.get("timeline")
     if timeline:
         tabs(driver, timeline)
-        zoom(driver)
+        zoom(driver, scheme)
         hover(driver, timeline)
     if timeline and result.get("profile"):
         flame(driver, result["profile"])
@@ -252,7 +255,7 @@ def main(page_file, result_file, pictures=None):
         for width in WIDTHS:
             driver = browser(width, scheme)
             try:
-                page(driver, address, result, width)
+                page(driver, address, result, width, scheme)
                 if pictures:
                     height = driver.execute_script("return document.documentElement.scrollHeight")
                     metrics = {"width": width, "height": min(height, 6000), "deviceScaleFactor": 1, "mobile": False}
