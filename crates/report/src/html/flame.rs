@@ -12,6 +12,8 @@ pub const TITLE: &str = "Who calls what waits";
 
 /// Parts of the whole that are too narrow to be seen are not drawn.
 const NARROW: f64 = 0.001;
+/// Frames of a stack that are drawn, the innermost: a result may hold any number.
+const DEEPEST: usize = 200;
 /// Rows of the table.
 const ROWS: usize = 30;
 
@@ -64,13 +66,13 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
         if ns == 0 {
             continue;
         }
-        root.ns += ns;
+        root.ns = root.ns.saturating_add(ns);
         let mut node = &mut root;
-        let frames = stack.frames.iter().enumerate().rev();
+        let frames = stack.frames.iter().take(DEEPEST).enumerate().rev();
         let names = frames.map(|(at, &frame)| name(of.frames.get(frame as usize), at == 0));
         for name in names.chain([format!("[{}]", short(&stack.structure))]) {
             node = node.below.entry(name).or_default();
-            node.ns += ns;
+            node.ns = node.ns.saturating_add(ns);
         }
     }
     let mut bars = Vec::new();
@@ -99,7 +101,7 @@ fn put(node: &Node, depth: u32, mut from: u64, least: u64, bars: &mut Vec<Bar>) 
             });
             put(node, depth + 1, from, least, bars);
         }
-        from += node.ns;
+        from = from.saturating_add(node.ns);
     }
 }
 
@@ -132,7 +134,7 @@ fn table(of: &Profile) -> Table {
     let mut table = Table::new("Waiting by call stack", columns);
     for stack in of.stacks.iter().take(ROWS) {
         let frame = |at: usize| stack.frames.get(at).and_then(|&frame| of.frames.get(frame as usize));
-        let callers = (1..stack.frames.len()).map(|at| name(frame(at), false));
+        let callers = (1..stack.frames.len().min(DEEPEST)).map(|at| name(frame(at), false));
         let mut cells = vec![
             Cell::name(name(frame(0), true)),
             callers.collect::<Vec<_>>().join(", ").into(),
@@ -156,6 +158,22 @@ fn table(of: &Profile) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_that_holds_anything_is_drawn() {
+        let stack = |frames: Vec<u32>| ProfileStack {
+            frames,
+            stall_ns: u64::MAX,
+            ..ProfileStack::default()
+        };
+        let profile = Profile {
+            stacks: vec![stack(vec![7; 1 << 20]), stack(Vec::new())],
+            ..Profile::default()
+        };
+        let bars = bars(&profile, |stack| stack.stall_ns);
+        assert_eq!(bars.iter().map(|bar| bar.depth).max(), Some(DEEPEST as u32 + 1));
+        assert_eq!(table(&profile).rows().len(), 2);
+    }
 
     #[test]
     fn bars_lie_within_those_above_them() {

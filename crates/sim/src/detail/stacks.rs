@@ -91,7 +91,9 @@ impl Stacks {
         if self.samples.len() <= thread {
             self.samples.resize(thread + 1, Sample::default());
         }
-        let [function, caller] = self.of_stack.get(stack as usize).copied().unwrap_or_default();
+        let Some(&[function, caller]) = self.of_stack.get(stack as usize) else {
+            return;
+        };
         self.samples[thread] = Sample {
             stack,
             function,
