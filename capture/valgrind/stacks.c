@@ -85,9 +85,11 @@ static void announce(UInt number, const Addr* pcs, UInt count)
 
 enum {
    SAMPLE_FRAMES_MAX = 64,
-   /* Beyond so many different stacks, which recursion makes, samples have fewer frames. */
+   /* Recursion makes ever new stacks. After so many, one that is not known yet has fewer frames, and after so many more, the
+      innermost alone, of which there are no more than places in the code. */
    DEEP_MAX = 1 << 14,
    SHALLOW_FRAMES = 8,
+   SHALLOW_MAX = 1 << 15,
 };
 
 struct Sampled {
@@ -105,26 +107,39 @@ static Word differs(const void* a, const void* b)
    return x->count != y->count || VG_(memcmp)(x->pcs, y->pcs, x->count * sizeof *x->pcs) != 0;
 }
 
+/* The sample that has these frames; NULL if there is none yet. */
+static struct Sampled* sample_known(struct Sampled* here)
+{
+   UInt i;
+   here->hash = 0;
+   for (i = 0; i < here->count; i++)
+      here->hash = (here->hash ^ here->pcs[i]) * 0x9e3779b97f4a7c15UL;
+   return VG_(HT_gen_lookup)(samples, here, differs);
+}
+
 UInt stacks_sampled(ThreadId tid)
 {
    static UWord room[sizeof(struct Sampled) / sizeof(UWord) + SAMPLE_FRAMES_MAX];
    struct Sampled *here = (struct Sampled*)room, *known;
-   UInt i, most;
+   UInt stacks;
 
    if (samples == NULL)
       samples = VG_(HT_construct)("domicile.samples");
-   most = VG_(HT_count_nodes)(samples) < DEEP_MAX ? SAMPLE_FRAMES_MAX : SHALLOW_FRAMES;
-   here->count = VG_(get_StackTrace)(tid, here->pcs, most, NULL, NULL, 0);
-   here->hash = 0;
-   for (i = 0; i < here->count; i++)
-      here->hash = (here->hash ^ here->pcs[i]) * 0x9e3779b97f4a7c15UL;
-   known = VG_(HT_gen_lookup)(samples, here, differs);
+   stacks = VG_(HT_count_nodes)(samples);
+   here->count = VG_(get_StackTrace)(tid, here->pcs, SAMPLE_FRAMES_MAX, NULL, NULL, 0);
+   known = sample_known(here);
+   if (known == NULL && stacks >= DEEP_MAX) {
+      UInt most = stacks < SHALLOW_MAX ? SHALLOW_FRAMES : 1;
+      if (here->count > most)
+         here->count = most;
+      known = sample_known(here);
+   }
    if (known == NULL) {
       SizeT bytes = sizeof *known + here->count * sizeof *known->pcs;
       known = VG_(malloc)("domicile.sample", bytes);
       VG_(memcpy)(known, here, bytes);
       /* Odd: Valgrind numbers its stacks in steps of four. */
-      known->number = 2 * VG_(HT_count_nodes)(samples) + 1;
+      known->number = 2 * stacks + 1;
       VG_(HT_add_node)(samples, known);
       announce(known->number, known->pcs, known->count);
    }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use machine::Machine;
 use policy::{Kind, Name};
-use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
+use results::{Advice, Collision, Facts, Outcome, Profile, SourceLine, Structure};
 use sim::{Config, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
@@ -223,6 +223,9 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     advice.todo = todo::todo(&advice, machine.core.is_some() || machine.name == range::MEASURED);
     advice.otherwise = todo::otherwise(&advice, settings);
     avoided(trace, settings, &config, &mut advice)?;
+    if let Some(profile) = &mut advice.profile {
+        profile.keep(Profile::KEPT);
+    }
     advice.program.clone_from(&trace.header().program);
     advice.arguments.clone_from(&trace.header().arguments);
     Ok(advice)

@@ -10,8 +10,9 @@ use crate::basis;
 use crate::settings::Settings;
 use crate::words::NOTHING;
 
-/// Puts into the profile of an advice what its largest gain would avoid. Nothing where nothing gains, or a change was found by other
-/// means than another simulation of this trace.
+/// Puts into the profile of an advice what the largest gain would avoid that can be simulated again with this trace. Slots, homes,
+/// and threads in other places are not among them: their simulation is not one of a change or a policy by name. Nothing where no
+/// other change gains.
 pub fn avoided(trace: &Trace, settings: &Settings, config: &Config, advice: &mut Advice) -> Result<(), SimError> {
     let Some((name, changes, policy)) = largest(config, advice) else {
         return Ok(());
@@ -38,7 +39,7 @@ pub fn avoided(trace: &Trace, settings: &Settings, config: &Config, advice: &mut
     Ok(())
 }
 
-/// The change of the program or the placement that gains most.
+/// The change of the program, or the policy, that gains most.
 fn largest(config: &Config, advice: &Advice) -> Option<(String, Vec<ProgramChange>, PolicySpec)> {
     let usual = config.detailed()?;
     let gains = |gain: f64| gain >= NOTHING;
@@ -95,6 +96,7 @@ fn compared(mut before: Profile, after: &Profile, change: String) -> Profile {
         let frames = frames.collect();
         before.stacks.push(ProfileStack {
             frames,
+            inlined: stack.inlined,
             structure: stack.structure.clone(),
             stall_ns: 0,
             misses: 0,

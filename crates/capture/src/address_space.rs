@@ -75,7 +75,8 @@ pub struct AddressSpace {
     pub(crate) current: usize,
     /// The current thread's [`Runner::carried`], which is out of date meanwhile.
     pub(crate) carried: u64,
-    stacks: HashMap<u64, StackId>,
+    /// By the tool's numbers.
+    stacks: HashMap<u64, CallStack>,
     no_stack: Option<StackId>,
     allocations: Allocations,
     pub(crate) objects: Objects,
@@ -85,6 +86,29 @@ pub struct AddressSpace {
     /// Slots decoded.
     pub slots: u64,
     paces: Paces,
+}
+
+/// A stack that the tool announced.
+struct CallStack {
+    pcs: Arc<[u64]>,
+    /// The trace's number, which is of one process: a child takes its own when it first uses the stack.
+    id: Option<StackId>,
+}
+
+impl CallStack {
+    fn of_parent(&self) -> CallStack {
+        CallStack {
+            pcs: Arc::clone(&self.pcs),
+            id: None,
+        }
+    }
+
+    fn id(&mut self, process: u32, out: &mut Output) -> StackId {
+        *self.id.get_or_insert_with(|| {
+            let frames = self.pcs.iter().map(|pc| Frame { pc: *pc }).collect();
+            out.stack(Stack { process, frames })
+        })
+    }
 }
 
 impl AddressSpace {
@@ -157,7 +181,8 @@ impl AddressSpace {
         for event in self.allocations.all(INHERITED) {
             out.event(main, event);
         }
-        child.stacks = self.stacks.clone();
+        let inherited = |(number, of): (&u64, &CallStack)| (*number, of.of_parent());
+        child.stacks = self.stacks.iter().map(inherited).collect();
         child.allocations = self.allocations.clone();
         child.objects = self.objects.of_child(process);
         child.paused = self.paused;
@@ -281,10 +306,10 @@ impl AddressSpace {
 
     /// The trace's number for a stack of the tool's.
     fn stack(&mut self, number: u64, out: &mut Output) -> StackId {
-        if let Some(known) = self.stacks.get(&number) {
-            return *known;
-        }
         let process = self.process;
+        if let Some(known) = self.stacks.get_mut(&number) {
+            return known.id(process, out);
+        }
         *self.no_stack.get_or_insert_with(|| {
             out.stack(Stack {
                 process,
@@ -341,13 +366,13 @@ impl AddressSpace {
                 }
             }
             (record::STACK, [number, pcs @ ..]) => {
-                let frames = pcs.iter().map(|pc| Frame { pc: *pc }).collect();
-                let id = out.stack(Stack {
-                    process: self.process,
-                    frames,
-                });
                 commons.pcs.entry(self.process).or_default().extend(pcs);
-                self.stacks.insert(*number, id);
+                let mut stack = CallStack {
+                    pcs: pcs.into(),
+                    id: None,
+                };
+                stack.id(self.process, out);
+                self.stacks.insert(*number, stack);
             }
             (record::ALLOC, [addr, bytes, stack]) => {
                 let stack = self.stack(*stack, out);

@@ -290,14 +290,15 @@ pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let own = spots.iter().position(|spot| !of_library(spot)).unwrap_or(0);
     let mut spots = spots.into_iter().skip(own);
     let mut found = spots.next()?;
-    found.inlined_into = spots
-        .take(MOST_INLINED)
-        .map(
-            |Spot {
-                 function, file, line, ..
-             }| Inlined { function, file, line },
-        )
-        .collect();
+    let into = |Spot {
+                    function, file, line, ..
+                }: Spot| Inlined { function, file, line };
+    let mut inlined: Vec<Inlined> = spots.map(into).collect();
+    // The last is the function of the machine's code, which is never left out.
+    if inlined.len() > MOST_INLINED {
+        inlined.drain(MOST_INLINED - 1..inlined.len() - 1);
+    }
+    found.inlined_into = inlined;
     Some(found)
 }
 

@@ -33,6 +33,10 @@ impl Details {
 }
 
 impl Shown {
+    pub fn given(self) -> bool {
+        self.top.is_some()
+    }
+
     /// What to print. Error: the option was given, and `no_effect` says why it has none.
     pub fn top(self, no_effect: Option<&str>) -> Result<Top, Failure> {
         match (self.top, no_effect) {

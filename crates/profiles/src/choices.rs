@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
+use crate::Export;
+
 /// A form of another viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -64,8 +66,8 @@ impl Format {
         self == Format::Parquet
     }
 
-    /// The command that opens what was saved at `path`, for a shell.
-    pub fn viewer(self, path: &str) -> String {
+    /// The command that opens an export that was saved at `path`, for a shell.
+    pub fn viewer(self, path: &str, export: &Export) -> String {
         let quoted = quoted(path);
         match self {
             Format::Pprof => format!("go tool pprof -http=: {quoted}"),
@@ -73,8 +75,9 @@ impl Format {
             // The viewer is a page. It has no command of its own, and takes files by hand.
             Format::Perfetto => format!("xdg-open https://ui.perfetto.dev # and open {quoted} there"),
             Format::Parquet => {
-                let stacks = format!("{}/stacks.parquet", path.trim_end_matches('/')).replace('\'', "''");
-                let query = format!("SELECT * FROM '{stacks}' ORDER BY stall_ns DESC LIMIT 20");
+                let first = export.files.iter().find_map(|(name, _)| *name).unwrap_or_default();
+                let table = format!("{}/{first}", path.trim_end_matches('/')).replace('\'', "''");
+                let query = format!("SELECT * FROM '{table}' ORDER BY stall_ns DESC LIMIT 20");
                 format!("duckdb -c {}", self::quoted(&query))
             }
             Format::Callgrind => format!("kcachegrind {quoted}"),

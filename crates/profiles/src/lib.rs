@@ -23,6 +23,7 @@ use results::Document;
 use crate::stacks::Stacks;
 
 pub use choices::{Format, Unknown, Value};
+pub use tables::TABLES;
 
 /// The bytes of a result in another form.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,17 +7,21 @@ use crate::folded;
 use crate::runs::Run;
 use crate::stacks::{Stack, Stacks, signed};
 
+/// The names of all files that there can be.
+pub const TABLES: [&str; 5] = [
+    "stacks.parquet",
+    "lines.parquet",
+    "structures.parquet",
+    "pages.parquet",
+    "timeline.parquet",
+];
+
 /// The files of those parts that a run has.
 pub fn files(runs: &[Run]) -> Vec<(&'static str, Vec<u8>)> {
-    let files = [
-        ("stacks.parquet", stacks(runs)),
-        ("lines.parquet", lines(runs)),
-        ("structures.parquet", structures(runs)),
-        ("pages.parquet", pages(runs)),
-        ("timeline.parquet", timeline(runs)),
-    ];
-    files
+    let files = [stacks(runs), lines(runs), structures(runs), pages(runs), timeline(runs)];
+    TABLES
         .into_iter()
+        .zip(files)
         .filter_map(|(name, file)| Some((name, file?)))
         .collect()
 }

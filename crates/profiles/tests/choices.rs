@@ -1,6 +1,6 @@
 //! Names, and the commands that open what was written.
 
-use profiles::{Format, Value};
+use profiles::{Export, Format, Value};
 
 #[test]
 fn each_name_is_that_of_one_choice() {
@@ -23,16 +23,27 @@ fn each_name_is_that_of_one_choice() {
 #[test]
 fn viewers_are_commands_whose_paths_are_one_word() {
     let path = "my run/it's $x";
+    let export = Export {
+        files: vec![(Some("lines.parquet"), Vec::new()), (Some("pages.parquet"), Vec::new())],
+    };
     for format in Format::ALL {
-        let command = format.viewer(path);
+        let command = format.viewer(path, &export);
         let words = words_of(&command);
         let whole = words
             .iter()
             .any(|word| word.contains("my run/it's $x") || word.contains("my run/it''s $x"));
         assert!(whole, "{format}: {command}: {words:?}");
     }
-    assert_eq!(Format::Callgrind.viewer("a.out"), "kcachegrind a.out");
-    assert_eq!(Format::Folded.viewer("a.txt"), "inferno-flamegraph a.txt > a.txt.svg");
+    assert_eq!(Format::Callgrind.viewer("a.out", &export), "kcachegrind a.out");
+    assert_eq!(
+        Format::Folded.viewer("a.txt", &export),
+        "inferno-flamegraph a.txt > a.txt.svg"
+    );
+    let command = Format::Parquet.viewer("run", &export);
+    assert!(
+        command.contains("FROM 'run/lines.parquet'"),
+        "the first table that is there: {command}"
+    );
 }
 
 /// The words that a shell makes of a command, its comment among them.

@@ -18,6 +18,7 @@ fn frame(function: &str, file: Option<&str>, line: Option<u32>) -> ProfileFrame 
 fn stack(frames: &[u32], structure: &str, stall_ns: u64, misses: u64, avoided_ns: i64) -> ProfileStack {
     ProfileStack {
         frames: frames.to_vec(),
+        inlined: 0,
         structure: structure.to_string(),
         stall_ns,
         misses,
@@ -163,6 +164,7 @@ pub fn advice() -> Document {
         change: None,
         stacks: vec![ProfileStack {
             frames: vec![0],
+            inlined: 0,
             structure: "nodes".to_string(),
             stall_ns: 8,
             misses: 2,

@@ -14,7 +14,7 @@ const WIDTH: usize = 10;
 /// The lines of an advice's baseline in their files, those first that wait most. `read` gives the text of a source file, or
 /// says why there is none; then the counts stand alone. `None` where no line has a file.
 pub fn annotated(advice: &Advice, read: impl Fn(&str) -> Result<String, String>) -> Option<String> {
-    let listing = Listing::of(advice, &read)?;
+    let listing = Listing::of(advice, |_, _| true, &read)?;
     let mut text = format!(
         "{} on {}, under {}: of the time that its cpus wait, and misses, by line\n",
         advice.program, advice.machine.name, advice.baseline
@@ -52,7 +52,12 @@ pub struct ListedLine {
 }
 
 impl Listing {
-    pub fn of(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) -> Option<Listing> {
+    /// All files; no other is read than those that `wanted` takes by its place and its part of all waiting.
+    pub fn of(
+        advice: &Advice,
+        wanted: impl Fn(usize, f64) -> bool,
+        read: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Option<Listing> {
         let base = advice.base()?;
         let lines = base.source_lines.as_deref().unwrap_or(&advice.source_lines);
         let mut files: BTreeMap<&str, File> = BTreeMap::new();
@@ -68,9 +73,13 @@ impl Listing {
         files.sort_by_key(|(_, file)| std::cmp::Reverse(file.stall));
         let levels = levels(lines.iter().map(|line| &line.caches[..]));
         let all = base.stall_ns().max(1) as f64;
-        let files = files
-            .iter()
-            .map(|(path, file)| file.listed(path, all, &levels, read(path)));
+        let files = files.iter().enumerate().map(|(at, (path, file))| {
+            let text = match wanted(at, file.stall as f64 / all) {
+                true => read(path),
+                false => Err("it was not read".to_string()),
+            };
+            file.listed(path, all, &levels, text)
+        });
         Some(Listing {
             files: files.collect(),
             levels,

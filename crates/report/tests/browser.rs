@@ -66,6 +66,7 @@ fn profile() -> Profile {
     };
     let stack = |frames: &[u32], structure: &str, stall_ns: u64, avoided: i64| ProfileStack {
         frames: frames.to_vec(),
+        inlined: 0,
         structure: structure.to_string(),
         stall_ns,
         misses: stall_ns / 90,

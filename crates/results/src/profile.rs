@@ -1,5 +1,9 @@
 //! Stall by call stack, line of the source and data structure: what profiles for other viewers are made of.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use serde::{Deserialize, Serialize};
 
 use crate::lenient::ns;
@@ -41,6 +45,9 @@ pub struct ProfileStack {
     /// Indices into [`Profile::frames`], innermost first: the line that waits, then its callers; functions that the compiler
     /// inlined are frames, too.
     pub frames: Vec<u32>,
+    /// So many frames after the first are functions that the line was inlined into; the rest called them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub inlined: u32,
     /// The data structure that is waited for.
     pub structure: String,
     #[serde(deserialize_with = "ns")]
@@ -50,4 +57,117 @@ pub struct ProfileStack {
     /// What the change would avoid of `stall_ns`; below 0 where it adds. Absent where none was simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub avoided_ns: Option<i64>,
+}
+
+impl Profile {
+    /// Stacks with callers that a saved result has.
+    pub const KEPT: usize = 4096;
+
+    /// Takes the callers from all but the first `most` stacks. Sums by line and structure stay as they are.
+    pub fn keep(&mut self, most: usize) {
+        if self.stacks.len() <= most {
+            return;
+        }
+        let mut rest: BTreeMap<(Vec<u32>, String), ProfileStack> = BTreeMap::new();
+        for mut stack in self.stacks.split_off(most) {
+            stack.frames.truncate(1 + stack.inlined as usize);
+            let key = (stack.frames.clone(), stack.structure.clone());
+            match rest.entry(key) {
+                Entry::Vacant(entry) => {
+                    entry.insert(stack);
+                }
+                Entry::Occupied(mut entry) => entry.get_mut().add(&stack),
+            }
+        }
+        // A line that was among the first without callers is one with the rest of it.
+        for stack in &mut self.stacks {
+            if stack.frames.len() == 1 + stack.inlined as usize
+                && let Some(more) = rest.remove(&(stack.frames.clone(), stack.structure.clone()))
+            {
+                stack.add(&more);
+            }
+        }
+        self.stacks.extend(rest.into_values());
+        let size = |stack: &ProfileStack| {
+            (
+                stack.stall_ns,
+                stack.misses,
+                stack.avoided_ns.map_or(0, i64::unsigned_abs),
+            )
+        };
+        self.stacks.sort_by_key(|stack| Reverse(size(stack)));
+        self.drop_unused_frames();
+    }
+
+    fn drop_unused_frames(&mut self) {
+        let mut frames = Vec::new();
+        let mut numbers: Vec<Option<u32>> = vec![None; self.frames.len()];
+        for frame in self.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
+            *frame = *numbers[*frame as usize].get_or_insert_with(|| {
+                frames.push(self.frames[*frame as usize].clone());
+                frames.len() as u32 - 1
+            });
+        }
+        self.frames = frames;
+    }
+}
+
+impl ProfileStack {
+    fn add(&mut self, other: &ProfileStack) {
+        self.stall_ns += other.stall_ns;
+        self.misses += other.misses;
+        self.avoided_ns = match (self.avoided_ns, other.avoided_ns) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+        };
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(frames: &[u32], inlined: u32, stall_ns: u64, avoided_ns: i64) -> ProfileStack {
+        ProfileStack {
+            frames: frames.to_vec(),
+            inlined,
+            structure: "a".to_string(),
+            stall_ns,
+            misses: stall_ns / 10,
+            avoided_ns: Some(avoided_ns),
+        }
+    }
+
+    #[test]
+    fn small_stacks_lose_their_callers_and_nothing_else() {
+        let frame = |function: &&str| ProfileFrame {
+            function: (*function).to_string(),
+            ..ProfileFrame::default()
+        };
+        let mut profile = Profile {
+            samples: 9,
+            frames: ["find", "lookup", "hot", "cold", "main"].iter().map(frame).collect(),
+            stacks: vec![
+                stack(&[0, 1, 2], 1, 100, 60),
+                stack(&[0, 1], 1, 50, 10),
+                stack(&[0, 1, 3, 4], 1, 40, -5),
+                stack(&[4], 0, 30, 0),
+                stack(&[0, 1, 4], 1, 20, 20),
+            ],
+            change: Some("an array".to_string()),
+        };
+        profile.keep(2);
+        let expected = [
+            stack(&[0, 1], 1, 110, 25),
+            stack(&[0, 1, 2], 1, 100, 60),
+            stack(&[3], 0, 30, 0),
+        ];
+        assert_eq!(profile.stacks, expected);
+        let names: Vec<&str> = profile.frames.iter().map(|frame| &*frame.function).collect();
+        assert_eq!(names, ["find", "lookup", "hot", "main"]);
+    }
 }

@@ -313,7 +313,7 @@ impl Engine {
             callers.passed(who.thread, site);
         }
         if let Some(stacks) = &mut detail.stacks {
-            stacks.passed(who.thread, site);
+            stacks.passed(who.space, who.thread, site);
         }
     }
 
@@ -458,8 +458,12 @@ impl Engine {
             if let (Some(callers), Event::Spawn { child }) = (&mut detail.callers, event) {
                 callers.spawned(thread, *child);
             }
-            if let (Some(stacks), Event::Called { stack }) = (&mut detail.stacks, event) {
-                stacks.called(thread, *stack, detail.quiet);
+            if let Some(stacks) = &mut detail.stacks {
+                match event {
+                    Event::Called { stack } => stacks.called(thread, *stack, detail.quiet),
+                    Event::Window { .. } => stacks.forget(thread),
+                    _ => {}
+                }
             }
             if let Some(causes) = &mut detail.causes {
                 causes.apply(space, event);

@@ -92,6 +92,10 @@ fn trace(sampled: bool) -> Trace {
 }
 
 fn profile(sampled: bool) -> Profile {
+    profile_of(&trace(sampled))
+}
+
+fn profile_of(trace: &Trace) -> Profile {
     let preset = machine::presets()
         .iter()
         .find(|preset| preset.name == "simos-r4400")
@@ -107,7 +111,7 @@ fn profile(sampled: bool) -> Profile {
         },
         ..Config::new(machine, vec![PolicySpec::new("page-coloring".parse().unwrap())])
     };
-    let mut runs = sim::simulate(&trace(sampled), &config, &|_| {}).unwrap();
+    let mut runs = sim::simulate(trace, &config, &|_| {}).unwrap();
     runs[0].outcome.profile.take().unwrap()
 }
 
@@ -130,7 +134,7 @@ fn waiting_goes_to_the_caller_who_waits() {
     let [hot, cold] = ["hot:20", "cold:30"].map(|caller| stall(&format!("find:3 < lookup:12 < {caller} < main:50")));
     let other = stall("other:40");
     assert!(cold > 0 && other > 0, "{profile:?}");
-    // `hot` waits the first time, when it brings its line; so did both samples of a pair count alike, it would have half.
+    // `hot` waits the first time, when it brings its line. With samples that count alike it would have half.
     assert!(hot * 20 < cold, "{hot} and {cold} ns");
     // Both miss a line of a page of their own each time.
     assert!(
@@ -156,4 +160,69 @@ fn without_samples_lines_have_no_callers() {
         stall.abs_diff(same) <= with.stacks.len() as u64,
         "{stall} and {same} ns"
     );
+}
+
+/// Two programs whose code lies at the same addresses. Both read another page each time, and only the first is sampled.
+fn of_two_programs() -> Profile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = Writer::create(file.path(), &trace::Header::default()).unwrap();
+    let processes = [(); 2].map(|()| writer.process(Process::default()));
+    let threads = processes.map(|process| {
+        writer.thread(Thread {
+            process,
+            ..Thread::default()
+        })
+    });
+    let names = [["find", "hot", "main"], ["seek", "cold", "start"]];
+    for (process, names) in processes.into_iter().zip(names) {
+        let location = |(pc, function): (u64, &str)| Location {
+            process,
+            pc,
+            function: function.to_string(),
+            file: Some(format!("{function}.c")),
+            line: Some(1),
+            inlined_into: Vec::new(),
+        };
+        writer.locations([FIND, HOT, MAIN].into_iter().zip(names).map(location));
+    }
+    let stack = writer.stack(Stack {
+        process: processes[0],
+        frames: [FIND, HOT, MAIN].map(|pc| Frame { pc }).to_vec(),
+    });
+    let site = writer.site(Site {
+        pc: FIND,
+        op: Op::Read,
+        size: 8,
+    });
+    for call in 0..CALLS {
+        for (at, thread) in threads.into_iter().enumerate() {
+            if at == 0 && call == 0 {
+                writer.event(thread, Event::Called { stack }).unwrap();
+            }
+            let reference = Ref {
+                addr: 0x4000_0000 + call * 4096,
+                site,
+                insns: 1,
+                op: Op::Read,
+                size: 8,
+            };
+            writer.push(thread, reference).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    profile_of(&Trace::open(file.path()).unwrap())
+}
+
+#[test]
+fn each_program_has_its_own_functions_and_callers() {
+    let profile = of_two_programs();
+    let seen: Vec<String> = profile.stacks.iter().map(|stack| names(&profile, stack)).collect();
+    assert!(seen.contains(&"find:1 < hot:1 < main:1".to_string()), "{seen:?}");
+    assert!(seen.contains(&"seek:1".to_string()), "{seen:?}");
+    assert_eq!(seen.len(), 2, "{seen:?}");
+}
+
+#[test]
+fn a_profile_is_the_same_each_time() {
+    assert_eq!(profile(true), profile(true));
 }

@@ -73,12 +73,9 @@ impl Report {
             (None, true) => Some(OF_JSON),
             (None, false) => None,
         })?;
-        // Two streams are no file that could be written over.
-        let is_file = |path: &&Path| *path != Path::new(STANDARD);
-        let read = [("the result", Some(&*self.file)), ("`--html`", self.page())];
-        let after = [("the result", self.after.as_deref()), ("`--html`", self.page())];
-        apart(&after.map(|(what, path)| (what, path.filter(is_file))))?;
-        apart(&read.map(|(what, path)| (what, path.filter(is_file))))?;
+        for result in [Some(&*self.file), self.after.as_deref()] {
+            is_another(result, "`--html`", self.page())?;
+        }
         let printed = self.page() == Some(Path::new(STANDARD));
         if printed && console.json() {
             return Err(Failure::usage(
@@ -96,12 +93,12 @@ impl Report {
         let shown = self.read()?;
         let document = &shown.document;
         if printed {
-            console.text(&report::page(document, &files::source_text))?;
+            console.text(&report::page(document, &files::named_source))?;
             return shown.ended(console);
         }
         if let Some(place) = place {
             let page = place.path().to_path_buf();
-            place.write_text(&report::page(document, &files::source_text))?;
+            place.write_text(&report::page(document, &files::named_source))?;
             if console.json() {
                 console.line(&json!({"page": page}))?;
             } else {
@@ -141,10 +138,20 @@ impl Report {
                 "`--format` makes a profile of one result: give one, or leave out `--format`",
             ));
         }
-        apart(&[
-            ("the result", Some(&*self.file)),
-            ("the profile", self.output.as_deref()),
-        ])?;
+        is_another(Some(&*self.file), "the profile", self.output.as_deref())?;
+        let ignored = [
+            (
+                self.details.given() || self.shown.given(),
+                "`--details` and `--top` are of tables",
+            ),
+            (
+                !self.judging.conditions.is_empty(),
+                "`--fail-if` is for two results that are compared",
+            ),
+        ];
+        if let Some((_, why)) = ignored.iter().find(|(given, _)| *given) {
+            return Err(Failure::usage(format!("{why}: leave it out, or `--format`")));
+        }
         self.profile.check(self.output.as_deref(), console)?;
         let document = files::parse(&files::text(&self.file)?, &self.file)?;
         self.profile
@@ -173,6 +180,12 @@ impl Report {
             judged: true,
         })
     }
+}
+
+/// Refuses an output that would be written over a result. Two streams are no file.
+fn is_another(result: Option<&Path>, what: &str, output: Option<&Path>) -> Result<(), Failure> {
+    let is_file = |path: &&Path| *path != Path::new(STANDARD);
+    apart(&[("the result", result.filter(is_file)), (what, output.filter(is_file))])
 }
 
 /// What there is to show.

@@ -62,23 +62,36 @@ fn read(file: &Path) -> std::io::Result<String> {
     }
 }
 
-/// How the names of sources end. A result may name any file, and others of a user's are not put into a page that is handed on.
+/// How the names of sources end. A result that somebody else made may name any file, and others of a user's are not put into a page
+/// that is handed on.
 const SOURCES: [&str; 36] = [
     "C", "F", "F90", "S", "ads", "adb", "asm", "c", "c++", "cc", "cpp", "cu", "cxx", "d", "f", "f03", "f08", "f90",
     "f95", "for", "go", "h", "hh", "hpp", "hxx", "inc", "inl", "ipp", "l", "m", "mm", "nim", "rs", "s", "tcc", "y",
 ];
 
+/// The text of a source file that a saved result names.
+pub fn named_source(path: &str) -> Result<String, String> {
+    let ending = Path::new(path).extension().and_then(|ending| ending.to_str());
+    // Headers of C++ have names like `functional`.
+    let is_source = match ending {
+        Some(ending) => SOURCES.contains(&ending),
+        None => Path::new(path).components().any(|part| part.as_os_str() == "include"),
+    };
+    match is_source {
+        true => source_text(path),
+        false => Err("by its name it is no source".to_string()),
+    }
+}
+
 /// The text of a source file; longer ones are nobody's source.
 pub fn source_text(path: &str) -> Result<String, String> {
     const MOST_BYTES: u64 = 16 << 20;
-    let ending = Path::new(path).extension().and_then(|ending| ending.to_str());
-    if !ending.is_some_and(|ending| SOURCES.contains(&ending)) {
-        return Err("by its name it is no source".to_string());
-    }
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    if !file.metadata().is_ok_and(|about| about.is_file()) {
+    // Before it is opened: a pipe without a writer would never be.
+    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !about.is_file() {
         return Err("it is no file".to_string());
     }
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     file.take(MOST_BYTES)
         .read_to_end(&mut bytes)

@@ -223,7 +223,10 @@ impl Simulate {
         let runs = simulate(&self.trace, &opened, &config)?;
         self.name_missing(&opened);
         // Files are written after the output, which is then there even if a file fails.
-        let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
+        let mut outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
+        for profile in outcomes.iter_mut().filter_map(|outcome| outcome.profile.as_mut()) {
+            profile.keep(results::Profile::KEPT);
+        }
         self.print(&outcomes, top, console)?;
         if let Some(place) = hints_to {
             write(place, &saved(&explained(&opened, &config, &runs)))?;

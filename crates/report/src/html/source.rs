@@ -12,12 +12,15 @@ pub const TITLE: &str = "Source, with what it waits for";
 /// Files, and lines of each, that a page has; an annotated source (`advise --annotate`) has all.
 const FILES: usize = 6;
 const LINES: usize = 400;
+/// Characters of a line; generated code has lines of megabytes.
+const WIDTH: usize = 300;
 /// Files that wait for less are left out.
 const LEAST: f64 = 0.001;
 
 /// `read` gives the text of a source file, or says why there is none.
 pub fn section(sections: &mut Sections, advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) {
-    let Some(listing) = Listing::of(advice, read) else {
+    let shown = |at: usize, part: f64| at < FILES && part >= LEAST;
+    let Some(listing) = Listing::of(advice, shown, read) else {
         return;
     };
     let files: Vec<&ListedFile> = listing.files.iter().filter(|file| file.part >= LEAST).collect();
@@ -73,9 +76,13 @@ fn row(line: &ListedLine, levels: &[u8], most: f64) -> Markup {
                 None => { td.share {} @for _ in levels { td.count {} } }
             }
             td.number { (line.number) }
-            td { code { (Text(&line.text)) } }
+            td { code { (Text(cut(&line.text))) @if cut(&line.text).len() < line.text.len() { "…" } } }
         }
     }
+}
+
+fn cut(line: &str) -> &str {
+    line.char_indices().nth(WIDTH).map_or(line, |(at, _)| &line[..at])
 }
 
 /// From 0 to 9, by the root: a tenth of the worst can still be told from nothing.

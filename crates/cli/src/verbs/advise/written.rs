@@ -8,7 +8,7 @@ use super::Advise;
 use crate::console::{Console, quoted};
 use crate::destination::Destination;
 use crate::failure::Failure;
-use crate::verbs::saved::source_text;
+use crate::verbs::saved::{named_source, source_text};
 
 impl Advise {
     /// Tables are printed whatever becomes of the files.
@@ -85,7 +85,7 @@ impl Advise {
         let mut page = None;
         if let Some(place) = places.page {
             let file = place.path().to_path_buf();
-            if wrote(place.write_text(&report::advice_page(&advice, &source_text))) {
+            if wrote(place.write_text(&report::advice_page(&advice, &named_source))) {
                 page = Some(file);
             }
         }

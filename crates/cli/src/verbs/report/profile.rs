@@ -1,7 +1,7 @@
 //! `domicile report --format`: a saved result as a profile that other viewers open.
 
 use std::fs;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -128,28 +128,30 @@ impl Profile {
         if output == Some(Path::new(STANDARD)) {
             return printed(export, console);
         }
-        let path = if format.is_folder() {
+        let viewer = |path: &Path, export: &Export| format.viewer(&path.display().to_string(), export);
+        let (path, viewer) = if format.is_folder() {
             let path = output.unwrap_or(Path::new(form.usual())).to_path_buf();
+            let viewer = viewer(&path, &export);
             folder(&path, export, overwrite)?;
-            path
+            (path, viewer)
         } else {
             let place = match output {
                 Some(path) => overwrite.destination(path, "the profile")?,
                 None => overwrite.unnamed(Path::new(form.usual()), "the profile")?,
             };
             let path = place.path().to_path_buf();
+            let viewer = viewer(&path, &export);
             let bytes = export
                 .files
                 .into_iter()
                 .flat_map(|(_, bytes)| bytes)
                 .collect::<Vec<u8>>();
             place.write(|out| out.write_all(&bytes))?;
-            path
+            (path, viewer)
         };
         if console.json() {
             console.line(&json!({"profile": path}))?;
         } else {
-            let viewer = format.viewer(&path.display().to_string());
             console.text(&format!("Profile: {}\n{viewer}\n", path.display()))?;
         }
         console.flush()?;
@@ -180,6 +182,20 @@ fn folder(path: &Path, export: Export, overwrite: Overwrite) -> Result<(), Failu
             path.display()
         ))
     })?;
+    // Tables of an older result that this one has not would be read as its own.
+    for name in profiles::TABLES {
+        if export.files.iter().all(|(written, _)| *written != Some(name)) {
+            match fs::remove_file(path.join(name)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Failure::work(format!(
+                        "cannot remove the older {}: {error}; name another folder",
+                        path.join(name).display()
+                    )));
+                }
+                _ => {}
+            }
+        }
+    }
     for (name, bytes) in export.files {
         let file: PathBuf = path.join(name.unwrap_or("profile"));
         let place = overwrite.destination(&file, "the profile")?;
