@@ -10,8 +10,8 @@ mod verdict;
 
 use machine::Machine;
 use policy::Kind;
-use results::{HomesAdvice, Outcome, RemoteStructure};
-use sim::{Config, SimError};
+use results::{HomesAdvice, Outcome};
+use sim::{Config, OtherNodes, SimError};
 use trace::Trace;
 
 use crate::settings::Settings;
@@ -25,7 +25,7 @@ pub fn advice(
     config: &Config,
     base: &Outcome,
     outcomes: &[Outcome],
-    structures: Vec<RemoteStructure>,
+    found: OtherNodes,
 ) -> Result<Option<HomesAdvice>, SimError> {
     let name = config.detailed().map(|policy| &policy.name);
     let Some(name) = name.filter(|name| name.of(Kind::Home).is_some() && config.machine.memory.all_nodes() > 1) else {
@@ -35,7 +35,8 @@ pub fn advice(
         against: base.policy.clone(),
         remote_share: part(base.time_ns.remote_stall, base.time_ns.worked()),
         local_percent: base.memory.local_percent,
-        structures,
+        structures: found.structures,
+        traffic: found.traffic,
         ..HomesAdvice::default()
     };
     if advice.remote_share >= NOTHING {

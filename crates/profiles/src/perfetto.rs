@@ -1,4 +1,4 @@
-//! A trace of Perfetto: what was waited for over time, as counters.
+//! A trace of Perfetto: the program's phases, and what was waited for over time, as counters.
 //!
 //! A counter's value is of the interval that begins there. After the last interval all counters are 0, so that the last one has an
 //! end.
@@ -11,8 +11,8 @@ use results::{Timeline, TimelineRow};
 use crate::runs::Run;
 use crate::stacks::{clean, signed};
 use message::{
-    CounterDescriptor, EXPLICIT_ORDER, INCREMENTAL_STATE_CLEARED, NO_MERGING, ProcessDescriptor, TYPE_COUNTER, Trace,
-    TracePacket, TrackDescriptor, TrackEvent,
+    CounterDescriptor, EXPLICIT_ORDER, INCREMENTAL_STATE_CLEARED, NO_MERGING, ProcessDescriptor, TYPE_COUNTER,
+    TYPE_SLICE_BEGIN, TYPE_SLICE_END, Trace, TracePacket, TrackDescriptor, TrackEvent,
 };
 
 /// All packets are of one writer. The viewer takes none without a number of its writer.
@@ -37,6 +37,10 @@ pub fn trace(run: &Run, of: &Timeline) -> Vec<u8> {
         child_ordering: Some(EXPLICIT_ORDER),
         ..TrackDescriptor::default()
     });
+    if !of.phases.is_empty() {
+        let track = tracks.group(process, "phases");
+        tracks.phases(track, of);
+    }
     waits(
         &mut tracks,
         process,
@@ -45,12 +49,30 @@ pub fn trace(run: &Run, of: &Timeline) -> Vec<u8> {
         of.interval_ns,
     );
     waits(&mut tracks, process, "waiting by thread", &of.threads, of.interval_ns);
+    waits(
+        &mut tracks,
+        process,
+        "waiting by page color",
+        &of.colors,
+        of.interval_ns,
+    );
     if !of.blocks.is_empty() {
         let misses = summed(of.blocks.iter().map(|block| &block.misses[..]));
         let track = tracks.counter(process, "misses of the first cache", "misses", "misses");
         tracks.values(track, &misses, of.interval_ns);
     }
+    if !of.moved_pages.is_empty() {
+        let track = tracks.counter(process, "pages moved or copied", "pages", "pages");
+        tracks.values(track, &of.moved_pages, of.interval_ns);
+    }
     tracks.into_trace()
+}
+
+/// Intervals that some row has.
+fn intervals(of: &Timeline) -> u64 {
+    let rows = of.structures.iter().chain(&of.threads).map(|row| row.stall_ns.len());
+    let blocks = of.blocks.iter().map(|block| block.misses.len());
+    rows.chain(blocks).chain([of.moved_pages.len()]).max().unwrap_or(0) as u64
 }
 
 /// A group of counters, one for each row.
@@ -135,8 +157,26 @@ impl Tracks {
                 kind: Some(TYPE_COUNTER),
                 track_uuid: Some(track),
                 counter_value: Some(signed(value)),
+                name: None,
             };
             self.events.push((interval_ns.saturating_mul(at), event));
+        }
+    }
+
+    /// A slice for each phase, which ends where the next begins, and the last with the timeline.
+    fn phases(&mut self, track: u64, of: &Timeline) {
+        let end = of.interval_ns.saturating_mul(intervals(of));
+        let ends = of.phases.iter().skip(1).map(|phase| phase.begin_ns);
+        for (phase, end) in of.phases.iter().zip(ends.chain([end])) {
+            let event = |kind, name| TrackEvent {
+                kind: Some(kind),
+                track_uuid: Some(track),
+                name,
+                ..TrackEvent::default()
+            };
+            let begins = event(TYPE_SLICE_BEGIN, Some(clean(&phase.name).into_owned()));
+            self.events.push((phase.begin_ns, begins));
+            self.events.push((end.max(phase.begin_ns), event(TYPE_SLICE_END, None)));
         }
     }
 

@@ -128,7 +128,9 @@ fn timeline(runs: &[Run]) -> Option<Vec<u8>> {
     let mut rows: Vec<(&str, &str, &TimelineRow, u64, u64)> = Vec::new();
     for (run, of) in timelines {
         let structures = of.structures.iter().map(|row| ("structure", row));
-        for (what, row) in structures.chain(of.threads.iter().map(|row| ("thread", row))) {
+        let threads = of.threads.iter().map(|row| ("thread", row));
+        let colors = of.colors.iter().map(|row| ("color", row));
+        for (what, row) in structures.chain(threads).chain(colors) {
             let intervals = (0..).map(|at: u64| at.saturating_mul(of.interval_ns));
             let values = intervals.zip(&row.stall_ns);
             rows.extend(values.map(|(start, stall)| (&*run.policy, what, row, start, *stall)));

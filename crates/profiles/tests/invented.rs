@@ -2,7 +2,7 @@
 
 use results::{
     Advice, Document, MachineFacts, Misses, Outcome, Page, Profile, ProfileFrame, ProfileStack, SourceLine, Structure,
-    StructureKind, Timeline, TimelineBlock, TimelineRow,
+    StructureKind, Timeline, TimelineBlock, TimelinePhase, TimelineRow,
 };
 
 pub const CHANGE: &str = "page coloring; \"bin hopping\"";
@@ -100,6 +100,21 @@ pub fn timeline() -> Timeline {
         // Two threads of one name.
         threads: vec![row("worker", &[5, 0, 37, 4_000_000_000]), row("worker", &[5, 0, 0, 1])],
         blocks: vec![block(0x1000, &[1, 2, 3, 4]), block(0x2000, &[100, 0, 0, 9])],
+        colors: vec![
+            row("color 0", &[10, 0, 37, 0]),
+            row("color 1", &[0, 0, 0, 4_000_000_001]),
+        ],
+        moved_pages: vec![0, 3, 0, 1],
+        phases: vec![
+            TimelinePhase {
+                name: "build".to_string(),
+                begin_ns: 0,
+            },
+            TimelinePhase {
+                name: "<img onerror=x>".to_string(),
+                begin_ns: 3000,
+            },
+        ],
     }
 }
 

@@ -29,6 +29,7 @@ fn counters(of: &Timeline) -> Vec<Json> {
     let groups = [
         ("waiting by data structure", &of.structures),
         ("waiting by thread", &of.threads),
+        ("waiting by page color", &of.colors),
     ];
     let rows = groups
         .iter()
@@ -40,6 +41,7 @@ fn counters(of: &Timeline) -> Vec<Json> {
         .map(|at| of.blocks.iter().map(|block| block.misses[at]).sum())
         .collect();
     counters.push(json!({"path": ["misses of the first cache"], "unit": "misses", "values": points(&misses)}));
+    counters.push(json!({"path": ["pages moved or copied"], "unit": "pages", "values": points(&of.moved_pages)}));
     counters
 }
 
@@ -55,6 +57,13 @@ fn counters_are_those_of_the_timeline() {
     let about = found["about"].as_str().expect("it says what it is");
     assert!(about.contains("not measured") && about.contains("invented"), "{about}");
     assert_eq!(found["counters"], json!(counters(&invented::timeline())));
+    assert_eq!(
+        found["slices"],
+        json!([
+            {"path": ["phases"], "name": "build", "begin": 0, "end": 3000},
+            {"path": ["phases"], "name": "<img onerror=x>", "begin": 3000, "end": 4 * 2048},
+        ])
+    );
 }
 
 #[test]

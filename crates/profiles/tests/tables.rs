@@ -57,7 +57,12 @@ fn timeline(policy: &str, of: &Timeline) -> Vec<Json> {
         };
         rows.iter().flat_map(points).collect()
     };
-    [rows("structure", &of.structures), rows("thread", &of.threads)].concat()
+    [
+        rows("structure", &of.structures),
+        rows("thread", &of.threads),
+        rows("color", &of.colors),
+    ]
+    .concat()
 }
 
 #[test]

@@ -4,11 +4,15 @@
 
 mod advice;
 mod comparison;
+mod false_sharing;
 mod first_screen;
 mod flame;
+mod nodes;
 mod outcomes;
 mod page;
 mod pictures;
+mod policies;
+mod regions;
 mod sections;
 mod sharing;
 mod source;

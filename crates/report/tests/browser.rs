@@ -6,7 +6,9 @@ use std::process::Command;
 
 use crate::comparison::comparison;
 use crate::invented::advice;
-use results::{Advice, Profile, ProfileFrame, ProfileStack, SourceLine, Timeline, TimelineBlock, TimelineRow};
+use results::{
+    Advice, Profile, ProfileFrame, ProfileStack, SourceLine, Timeline, TimelineBlock, TimelinePhase, TimelineRow,
+};
 use serde_json::json;
 
 /// A name that is a picture which runs a script, if it becomes markup.
@@ -54,6 +56,18 @@ fn timeline(threads: u64) -> Timeline {
         structures: (0..).zip(names).map(row).collect(),
         threads: (0..threads).map(thread).collect(),
         blocks: (0..150).map(block).collect(),
+        colors: (0..threads - 1).map(thread).collect(),
+        moved_pages: if threads > 1 { numbers(2, 90) } else { Vec::new() },
+        phases: vec![
+            TimelinePhase {
+                name: "build".to_string(),
+                begin_ns: 0,
+            },
+            TimelinePhase {
+                name: EVIL.to_string(),
+                begin_ns: 40 * 65_536,
+            },
+        ],
     }
 }
 
@@ -111,6 +125,20 @@ fn shown(threads: u64) -> Advice {
             "edges": [{"a": 0, "b": 1, "bytes": 640, "misses": 12, "structures": [{"name": EVIL, "bytes": 64, "misses": 12}]}]},
     }))
     .unwrap();
+    let side =
+        |thread: &str, field: &str| json!({"thread": thread, "field": field, "write": true, "source": "join.c:77"});
+    advice.false_sharing = serde_json::from_value(json!([
+        {"structure": "counters", "line": 4096, "misses": 4321, "sides": [side("1 (worker)", EVIL), side("2 (worker)", "counters[1].hits, in a long name")]},
+    ]))
+    .unwrap();
+    advice.homes = serde_json::from_value(json!({"against": "random", "traffic": [[50, 7], [3, 40]]})).unwrap();
+    let mut other = advice.base().unwrap().clone();
+    (other.policy, other.time_ns.wall) = ("page-coloring".to_string(), other.time_ns.wall / 2);
+    other.regions = serde_json::from_value(json!({"cache": "L2", "caches": 2, "moments": [
+        {"at_ns": 1000, "regions": [1, 1], "load_bytes": [65_536, 4096]}, {"at_ns": 2000, "regions": [2, 0], "load_bytes": [69_632, 0]},
+    ]}))
+    .unwrap();
+    advice.policies.push(other);
     advice
 }
 

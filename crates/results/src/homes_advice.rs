@@ -144,6 +144,9 @@ pub struct HomesAdvice {
     pub local_percent: f64,
     /// Those with most remote misses first.
     pub structures: Vec<RemoteStructure>,
+    /// Misses that went beyond all caches: a row for each node of cpus, in it the nodes whose memory, or dirty caches, served them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<Vec<u64>>,
     /// The fastest first.
     pub remedies: Vec<HomesRemedy>,
     /// The same in words.

@@ -81,7 +81,7 @@ pub use sharing::{
     SharedStructure, SharingAdvice, SharingEdge, SharingGraph, SharingGroup, SharingThread, ThreadPlacement,
 };
 pub use short::short;
-pub use timeline::{Timeline, TimelineBlock, TimelineRow};
+pub use timeline::{Timeline, TimelineBlock, TimelinePhase, TimelineRow};
 pub use todo::{Instead, Todo};
 pub use truth::{
     Truth, TruthAbout, TruthBeside, TruthFailed, TruthMeasured, TruthPair, TruthPredicted, TruthRange, TruthRound,

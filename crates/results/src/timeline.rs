@@ -16,6 +16,25 @@ pub struct Timeline {
     pub threads: Vec<TimelineRow>,
     /// By place, in the order of processes and addresses. Places that were not touched beyond the first cache are left out.
     pub blocks: Vec<TimelineBlock>,
+    /// By page color, those of neighboring colors together where there are more than 64. Absent where a page's frame decides nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub colors: Vec<TimelineRow>,
+    /// Pages that were moved to another node or copied to it, in each interval. Absent where there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub moved_pages: Vec<u64>,
+    /// The first 256 phases that the program named, in the order in which threads entered them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<TimelinePhase>,
+}
+
+/// A phase that the program named.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TimelinePhase {
+    pub name: String,
+    /// Nanoseconds since the timeline's begin. It lasts until the next phase.
+    pub begin_ns: u64,
 }
 
 /// One structure or thread.

@@ -127,12 +127,12 @@ impl Detail {
                     .causes
                     .then(|| Causes::new(layout, code::source_lines(names), wanted.exact))
                     .flatten(),
-                remote: wanted
-                    .remote
-                    .then(|| Box::new(Remote::new(config.machine.memory.nodes))),
+                remote: wanted.remote.then(|| Box::new(Remote::new(&config.machine.memory))),
                 together: wanted.sharing.then(|| Box::new(Together::new(threads, layout))),
                 callers: wanted.remote.then(|| Callers::new(names)),
-                timeline: wanted.timeline.then(|| Box::new(Timeline::new(layout.page_bits))),
+                timeline: wanted
+                    .timeline
+                    .then(|| Box::new(Timeline::new(layout.page_bits, crate::frames::colors(&config.machine)))),
                 stacks: wanted.profile.then(|| Box::new(Stacks::new(names))),
                 first: layout.data.first().map_or(0, |&kind| kind as u16),
                 references: Vec::new(),
@@ -173,7 +173,7 @@ impl Detail {
             together.restart();
         }
         if let Some(timeline) = &mut self.timeline {
-            **timeline = Timeline::new(timeline.page_bits());
+            **timeline = timeline.anew();
         }
         if let Some(stacks) = &mut self.stacks {
             stacks.restart();
@@ -403,6 +403,22 @@ impl Engine {
                 let caller = || callers.and_then(|callers| callers.of(a.who.thread, a.pc_site));
                 remote.reached(a, structure, caller, [node, home], quiet);
             }
+        }
+    }
+
+    /// A page was moved to another node, or copied to it, by this cpu.
+    pub fn detail_moved(&mut self, cpu: u32) {
+        let now = self.cpus[cpu as usize].clock;
+        if let Some(timeline) = self.detail.as_mut().and_then(|detail| detail.timeline.as_mut()) {
+            timeline.moved(now);
+        }
+    }
+
+    /// A thread on this cpu enters a phase.
+    pub fn detail_entered(&mut self, cpu: u32, phase: &str) {
+        let now = self.cpus[cpu as usize].clock;
+        if let Some(timeline) = self.detail.as_mut().and_then(|detail| detail.timeline.as_mut()) {
+            timeline.entered(now, phase);
         }
     }
 

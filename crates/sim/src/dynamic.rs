@@ -350,6 +350,7 @@ impl Engine {
             self.charge(cpu, self.costs.recolor_page_ns);
         } else {
             self.homes.counts.migrations += 1;
+            self.detail_moved(cpu);
             self.charge(cpu, self.costs.move_page_ns);
         }
         Ok(())
@@ -374,6 +375,7 @@ impl Engine {
         }
         self.tlb_remove(page);
         self.homes.counts.replications += 1;
+        self.detail_moved(cpu);
         self.charge(cpu, self.costs.copy_page_ns);
         Ok(())
     }

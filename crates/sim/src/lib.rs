@@ -72,6 +72,6 @@ pub use detail::UNKNOWN_CODE;
 pub use engine::Traits;
 pub use error::SimError;
 pub use input::{Item, Run, Streams};
-pub use outcome::{Sharing, Simulated, ThreadSet};
+pub use outcome::{OtherNodes, Sharing, Simulated, ThreadSet};
 pub use simulate::{page_map, page_map_of_refs, simulate, simulate_refs, simulate_with};
 pub use slots::caches as slot_caches;

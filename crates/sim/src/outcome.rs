@@ -36,10 +36,19 @@ pub struct Simulated {
     pub curves: Option<CurvesOutcome>,
     /// What was measured of why data misses, where asked for.
     pub evidence: Option<Evidence>,
-    /// The data structures with misses that went to other nodes, where asked for.
-    pub remote: Option<Vec<RemoteStructure>>,
+    /// Misses that went to other nodes, where asked for.
+    pub remote: Option<OtherNodes>,
     /// Which threads share which lines, where asked for.
     pub sharing: Option<Sharing>,
+}
+
+/// Misses that went beyond all caches, by node and data structure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OtherNodes {
+    /// Those with remote misses.
+    pub structures: Vec<RemoteStructure>,
+    /// By node of the cpu, and in it by node that served them.
+    pub traffic: Vec<Vec<u64>>,
 }
 
 /// What a run has counted.

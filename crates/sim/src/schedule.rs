@@ -484,6 +484,7 @@ impl<'a> Schedule<'a> {
                 aside.restart();
             }
         }
+        self.engine.detail_entered(cpu as u32, phase);
     }
 
     fn count_anew(&mut self, cpu: usize, waits: bool) {

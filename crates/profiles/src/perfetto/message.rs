@@ -1,6 +1,8 @@
 //! The messages of Perfetto's `perfetto_trace.proto` that are written, with the fields that are.
 
 /// `TrackEvent.Type`
+pub const TYPE_SLICE_BEGIN: i32 = 1;
+pub const TYPE_SLICE_END: i32 = 2;
 pub const TYPE_COUNTER: i32 = 4;
 /// `TracePacket.SequenceFlags`
 pub const INCREMENTAL_STATE_CLEARED: u32 = 1;
@@ -75,6 +77,8 @@ pub struct TrackEvent {
     pub kind: Option<i32>,
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
+    #[prost(string, optional, tag = "23")]
+    pub name: Option<String>,
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
 }

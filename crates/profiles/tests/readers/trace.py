@@ -1,4 +1,4 @@
-"""Reads a trace by Perfetto's schema and prints its process and counters as JSON. Fails where the trace processor would drop
+"""Reads a trace by Perfetto's schema and prints its process, counters and slices as JSON. Fails where the trace processor would drop
 something, or where the schema does not know a field.
 
 Usage: trace.py FILE
@@ -25,6 +25,7 @@ trace.ParseFromString(open(sys.argv[1], "rb").read())
 known(trace, "trace")
 tracks, values = {}, {}
 process, latest = None, 0
+opened, slices = {}, []
 for number, packet in enumerate(trace.packet):
     # The tokenizer of track events takes none without the number of its writer.
     assert packet.trusted_packet_sequence_id != 0, f"packet {number} has no writer"
@@ -46,6 +47,13 @@ for number, packet in enumerate(trace.packet):
         event = packet.track_event
         assert packet.HasField("timestamp") and packet.timestamp >= latest, f"packet {number} goes back in time"
         latest = packet.timestamp
+        if event.type == schema.TrackEvent.TYPE_SLICE_BEGIN:
+            opened.setdefault(event.track_uuid, []).append({"name": event.name, "begin": packet.timestamp})
+            continue
+        if event.type == schema.TrackEvent.TYPE_SLICE_END:
+            # An end closes the slice that was opened last.
+            slices.append({"path": event.track_uuid, **opened[event.track_uuid].pop(), "end": packet.timestamp})
+            continue
         assert event.type == schema.TrackEvent.TYPE_COUNTER and event.HasField("counter_value")
         assert tracks[event.track_uuid].HasField("counter"), f"packet {number} counts on a track that is no counter"
         values[event.track_uuid].append([packet.timestamp, event.counter_value])
@@ -59,9 +67,11 @@ def rank(track):
     return [] if track is process else rank(tracks[track.parent_uuid]) + [track.sibling_order_rank]
 
 
+assert not any(opened.values()), f"slices have no end: {opened}"
 counters = sorted((track for track in tracks.values() if track.HasField("counter")), key=rank)
 print(json.dumps({
     "process": {"pid": process.process.pid, "name": process.process.process_name, "cmdline": list(process.process.cmdline)},
     "about": process.description,
     "counters": [{"path": path(track), "unit": track.counter.unit_name, "values": values[track.uuid]} for track in counters],
+    "slices": [{**one, "path": path(tracks[one["path"]])} for one in slices],
 }))

@@ -6,7 +6,7 @@ use results::Advice;
 use super::pictures::Picture;
 use super::sections::Sections;
 use super::text::{Text, prose};
-use super::{first_screen, flame, sharing, source, timeline};
+use super::{false_sharing, first_screen, flame, nodes, policies, regions, sharing, source, timeline};
 use crate::tables::{Top, of_advice};
 use crate::verified_text::{agreement, beside};
 
@@ -30,8 +30,16 @@ pub fn body(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) -> (
         flame::section(&mut sections, flame::TITLE, profile);
     }
     source::section(&mut sections, advice, read);
+    false_sharing::section(&mut sections, &advice.false_sharing);
     if let Some(shared) = &advice.sharing {
         sharing::section(&mut sections, shared);
+    }
+    if let Some(homes) = &advice.homes {
+        nodes::section(&mut sections, homes);
+    }
+    policies::section(&mut sections, advice);
+    for outcome in &advice.policies {
+        regions::section(&mut sections, outcome);
     }
     sections.tables(&of_advice(advice, ROWS));
     if !advice.notes.is_empty() {

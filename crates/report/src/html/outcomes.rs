@@ -6,7 +6,7 @@ use results::{Outcome, count};
 use super::pictures::Picture;
 use super::sections::Sections;
 use super::text::Text;
-use super::{flame, timeline};
+use super::{flame, regions, timeline};
 use crate::tables::{Top, of_outcomes};
 
 pub fn body(outcomes: &[Outcome]) -> (Markup, Vec<Picture>) {
@@ -32,6 +32,9 @@ pub fn body(outcomes: &[Outcome]) -> (Markup, Vec<Picture>) {
             let title = format!("{} under {}", flame::TITLE, outcome.name());
             flame::section(&mut sections, &title, profile);
         }
+    }
+    for outcome in outcomes {
+        regions::section(&mut sections, outcome);
     }
     sections.tables(&of_outcomes(outcomes, Top::Usual));
     sections.page(&header)

@@ -14,7 +14,11 @@
     return `${digits(ns / scale)} ${unit}`;
   };
   const count = (value) => value.toLocaleString("en");
-  const words = { ns: time, misses: (value) => `${count(value)} misses` };
+  const bytes = (value) => {
+    const [scale, unit] = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]].find(([scale]) => value >= scale) ?? [1, "bytes"];
+    return scale === 1 ? `${value} ${unit}` : `${digits(value / scale)} ${unit}`;
+  };
+  const words = { ns: time, misses: (value) => `${count(value)} misses`, bytes, pages: (value) => `${count(value)} pages` };
   const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
 
   /** Colors of the scheme that the page is shown in, or of paper. */
@@ -37,6 +41,14 @@
     textStyle: { color: of.ink, fontFamily: "system-ui, sans-serif" },
     // Drawn on the canvas: text of a result never becomes an element.
     tooltip: { renderMode: "richText", confine: true, backgroundColor: of.panel, borderColor: of.rule, textStyle: { color: of.ink } },
+  });
+
+  /** Lines where phases begin, with their names along them. */
+  const marks = (view, of) => ({
+    silent: true, symbol: "none",
+    lineStyle: { color: of.ink, type: "dotted" },
+    label: { color: of.ink, position: "insideEndTop", fontSize: 11, formatter: ({ name }) => cut(name, 24) },
+    data: (view.marks ?? []).map(({ column, name }) => ({ xAxis: column, name })),
   });
 
   const heat = (view, of) => {
@@ -68,7 +80,7 @@
         { type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
         { type: "inside", yAxisIndex: 0, zoomOnMouseWheel: "shift", moveOnMouseWheel: false },
       ],
-      series: [{ type: "heatmap", data: cells, progressive: 0, itemStyle: { borderWidth: 0 }, emphasis: { itemStyle: { borderColor: of.ink, borderWidth: 1 } } }],
+      series: [{ type: "heatmap", data: cells, progressive: 0, markLine: marks(view, of), itemStyle: { borderWidth: 0 }, emphasis: { itemStyle: { borderColor: of.ink, borderWidth: 1 } } }],
     };
   };
 

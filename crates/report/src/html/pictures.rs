@@ -31,6 +31,9 @@ pub enum Drawing {
         columns: Vec<String>,
         rows: Vec<Row>,
         unit: Unit,
+        /// Columns at which something begins.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        marks: Vec<Mark>,
     },
     /// Bars, each below the one that it is a part of.
     Flame { bars: Vec<Bar> },
@@ -46,6 +49,14 @@ pub enum Drawing {
 pub enum Unit {
     Ns,
     Misses,
+    Bytes,
+    Pages,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Mark {
+    pub column: usize,
+    pub name: String,
 }
 
 #[derive(Debug, Serialize)]

@@ -1,13 +1,15 @@
 //! Who waits for what, when; and the page-access map.
 
-use results::{Timeline, TimelineBlock, TimelineRow, bytes, short, time};
+use results::{Timeline, TimelineBlock, TimelinePhase, TimelineRow, bytes, short, time};
 
-use super::pictures::{Drawing, Picture, Row, Unit, View};
+use super::pictures::{Drawing, Mark, Picture, Row, Unit, View};
 use super::sections::Sections;
 use crate::table::{Cell, Column, Role, Table};
 
 pub const TITLE: &str = "Who waits for what, when";
 
+/// Phases that are marked in a picture; the table has all.
+const MARKS: usize = 12;
 /// Parts of the time in the table of the picture: intervals are put together.
 const PARTS: usize = 8;
 
@@ -26,6 +28,17 @@ pub fn section(sections: &mut Sections, title: &str, of: &Timeline) {
     if of.threads.len() > 1 {
         views.push(by_thread(of));
     }
+    if of.colors.len() > 1 {
+        views.push(over_time("Page colors", of, rows(&of.colors), Unit::Ns));
+    }
+    if !of.moved_pages.is_empty() {
+        let moved = Row {
+            name: "pages moved or copied".to_string(),
+            about: String::new(),
+            values: of.moved_pages.clone(),
+        };
+        views.push(over_time("Pages moved", of, vec![moved], Unit::Pages));
+    }
     let picture = Picture::new(title, views);
     let caption = "The colors say how long cpus waited for the data, or how often it missed the first cache. \
                    Addresses run downwards; places that were not touched beyond the first cache are left out.";
@@ -39,6 +52,12 @@ pub fn section(sections: &mut Sections, title: &str, of: &Timeline) {
         tables.push(table("Waiting by thread over time", "thread", of, &of.threads));
     }
     tables.push(places(of));
+    if of.colors.len() > 1 {
+        tables.push(table("Waiting by page color over time", "page color", of, &of.colors));
+    }
+    if !of.phases.is_empty() {
+        tables.push(phases(of));
+    }
     sections.picture(title, caption, picture, &tables);
 }
 
@@ -52,8 +71,35 @@ fn over_time(name: &str, of: &Timeline, rows: Vec<Row>, unit: Unit) -> View {
             columns,
             rows,
             unit,
+            marks: marks(of, intervals),
         },
     }
+}
+
+/// Where phases begin, as far as there are intervals.
+fn marks(of: &Timeline, intervals: u64) -> Vec<Mark> {
+    let mark = |phase: &TimelinePhase| Mark {
+        column: (phase.begin_ns / of.interval_ns.max(1)) as usize,
+        name: short(&phase.name),
+    };
+    let marks = of
+        .phases
+        .iter()
+        .map(mark)
+        .filter(|mark| (mark.column as u64) < intervals);
+    marks.take(MARKS).collect()
+}
+
+fn phases(of: &Timeline) -> Table {
+    let columns = [
+        Column::new(Role::Time, "from"),
+        Column::new(Role::Label, "phase").wrap(),
+    ];
+    let mut table = Table::new("Phases that the program named", columns);
+    for phase in &of.phases {
+        table.row([Cell::time(phase.begin_ns), Cell::name(phase.name.as_str())]);
+    }
+    table
 }
 
 fn rows(of: &[TimelineRow]) -> Vec<Row> {
@@ -91,6 +137,7 @@ fn by_thread(of: &Timeline) -> View {
             columns: of.threads.iter().map(|row| row.name.clone()).collect(),
             rows: blocks(of, |block| block.threads_stall_ns.clone()),
             unit: Unit::Ns,
+            marks: Vec::new(),
         },
     }
 }

@@ -91,6 +91,10 @@ def expected(timeline):
     views.append([block["misses"] for block in timeline["blocks"]])
     if len(timeline["threads"]) > 1:
         views.append([block["threads_stall_ns"] for block in timeline["blocks"]])
+    if len(timeline.get("colors", [])) > 1:
+        views.append([row["stall_ns"] for row in timeline["colors"]])
+    if timeline.get("moved_pages"):
+        views.append([timeline["moved_pages"]])
     return views
 
 
@@ -214,6 +218,46 @@ def graph(driver, sharing):
     check(links == edges, f"{links} are drawn for {edges}")
 
 
+def of_part(driver, part, what):
+    """What the picture of a part draws."""
+    chart = f"const chart = echarts.getInstanceByDom(document.querySelector('[id^={part}] .drawing'));"
+    return driver.execute_script(f"{chart} const option = chart.getOption(); return option.{what}")
+
+
+def marks(driver, timeline):
+    names = [mark["name"] for mark in option(driver, "series[0].markLine.data")]
+    check(names == [phase["name"] for phase in timeline["phases"]], f"phases are marked as {names}")
+
+
+def matrix(driver, traffic):
+    drawn = {(y, x): value for x, y, _, value in of_part(driver, "traffic-between-memory-nodes", "series[0].data")}
+    check(drawn == {(y, x): value for y, row in enumerate(traffic) for x, value in enumerate(row) if value}, f"traffic: {drawn}")
+
+
+def policies(driver, advice):
+    base = next(outcome["time_ns"]["wall"] for outcome in advice["policies"] if outcome["policy"] == advice["baseline"])
+    times = sorted(outcome["time_ns"]["wall"] for outcome in advice["policies"] if outcome["policy"] != advice["baseline"])
+    for number, expected in enumerate([[base] * len(times), times]):
+        drawn = [bar["value"] for bar in of_part(driver, "where-placements-gain", f"series[{number}].data")]
+        check(drawn == expected, f"placements: {drawn} for {expected}")
+
+
+def regions(driver, outcome):
+    drawn = {(y, x): value for x, y, _, value in of_part(driver, "regions-over-time", "series[0].data")}
+    loads = [moment["load_bytes"] for moment in outcome["regions"]["moments"]]
+    check(drawn == {(y, x): value for x, loads in enumerate(loads) for y, value in enumerate(loads) if value}, f"regions: {drawn}")
+
+
+def sides(driver, collisions):
+    """Both accesses of a line, beside each other."""
+    for clash, of in zip(driver.find_elements(By.CSS_SELECTOR, ".clash"), collisions, strict=True):
+        halves = clash.find_elements(By.CSS_SELECTOR, ".side")
+        fields = [half.find_element(By.CSS_SELECTOR, ".field").text for half in halves]
+        check(fields == [side["field"] for side in of["sides"]], f"fields are {fields}")
+        boxes = [half.rect for half in halves]
+        check(boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"], f"sides are at {boxes}")
+
+
 def page(driver, address, result, width, scheme):
     driver.get(address)
     quiet(driver, "loading")
@@ -238,6 +282,7 @@ def page(driver, address, result, width, scheme):
     check(times and not missing, f"the table of the time lacks {missing}")
     timeline = result.get("timeline")
     if timeline:
+        marks(driver, timeline)
         tabs(driver, timeline)
         zoom(driver, scheme)
         hover(driver, timeline)
@@ -245,6 +290,10 @@ def page(driver, address, result, width, scheme):
         flame(driver, result["profile"])
     if timeline and result.get("sharing"):
         graph(driver, result["sharing"])
+        matrix(driver, result["homes"]["traffic"])
+        policies(driver, result)
+        sides(driver, result["false_sharing"])
+        regions(driver, next(outcome for outcome in result["policies"] if outcome.get("regions")))
     quiet(driver, "after use")
 
 

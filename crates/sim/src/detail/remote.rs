@@ -10,6 +10,7 @@ use results::{FirstToucher, RemoteMisses, RemoteReason, RemoteStructure};
 use rustc_hash::FxHashMap;
 
 use super::code::{Code, Spot};
+use crate::outcome::OtherNodes;
 use crate::pieces::Access;
 use crate::structures::{StructureId, Structures};
 
@@ -52,7 +53,11 @@ struct PageUse {
 
 /// The pages of a run.
 pub struct Remote {
+    /// Nodes with cpus, and all, of which some may have memory alone.
     nodes: usize,
+    all_nodes: usize,
+    /// Misses by node of the cpu and node of the memory.
+    traffic: Vec<u64>,
     pages: Vec<PageUse>,
     /// Misses by page and node.
     by_node: Vec<u64>,
@@ -61,9 +66,12 @@ pub struct Remote {
 }
 
 impl Remote {
-    pub fn new(nodes: u32) -> Remote {
+    pub fn new(memory: &machine::Memory) -> Remote {
+        let (nodes, all_nodes) = (memory.nodes as usize, memory.all_nodes() as usize);
         Remote {
-            nodes: nodes as usize,
+            nodes,
+            all_nodes,
+            traffic: vec![0; nodes * all_nodes],
             pages: Vec::new(),
             by_node: Vec::new(),
             data: FxHashMap::default(),
@@ -80,6 +88,7 @@ impl Remote {
             };
         }
         self.by_node.fill(0);
+        self.traffic.fill(0);
         self.data.clear();
     }
 
@@ -118,6 +127,7 @@ impl Remote {
         page.writes += u64::from(a.write && shared);
         page.remote += u64::from(node != home);
         self.by_node[number * self.nodes + node as usize] += 1;
+        self.traffic[node as usize * self.all_nodes + home as usize] += 1;
         self.data.entry((a.page, structure, node)).or_default()[usize::from(node != home)] += 1;
     }
 
@@ -143,8 +153,15 @@ impl Remote {
         }
     }
 
+    pub fn report(&self, structures: &Structures, code: &Code) -> OtherNodes {
+        OtherNodes {
+            structures: self.structures(structures, code),
+            traffic: self.traffic.chunks(self.all_nodes).map(<[u64]>::to_vec).collect(),
+        }
+    }
+
     /// The structures with remote misses, those with most first.
-    pub fn report(&self, structures: &Structures, code: &Code) -> Vec<RemoteStructure> {
+    fn structures(&self, structures: &Structures, code: &Code) -> Vec<RemoteStructure> {
         let mut sums: HashMap<StructureId, Sum> = HashMap::new();
         for (&(page, structure, node), &[local, remote]) in &self.data {
             let sum = sums.entry(structure).or_insert_with(|| Sum::new(self.nodes));

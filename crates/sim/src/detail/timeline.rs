@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use results::{TimelineBlock, TimelineRow};
+use results::{TimelineBlock, TimelinePhase, TimelineRow};
 
 use super::{Names, thread_name};
 use crate::clock::{Units, whole_ns};
@@ -18,6 +18,9 @@ const BLOCKS: usize = 192;
 /// Structures and threads that have a row of their own; the others have one together.
 const STRUCTURES: usize = 16;
 const THREADS: usize = 63;
+/// Rows of colors, at most: neighbors have one together.
+const COLORS: u32 = 64;
+const PHASES: usize = 256;
 /// The space and number of the block of processes that are too many.
 const OTHERS: (u32, u64) = (u32::MAX, 0);
 /// The first intervals are of 2^30 units: 1024 ns.
@@ -27,11 +30,18 @@ type Intervals = [u64; INTERVALS];
 
 pub struct Timeline {
     page_bits: u32,
+    /// Page colors of the machine, and how many have a row together.
+    colors: u32,
+    together: u32,
     /// The moment of the first piece, and the length of an interval: 2 to this power, in units.
     begin: Option<Units>,
     length: u32,
     structures: Vec<Option<Box<Intervals>>>,
     threads: Vec<Option<Box<Intervals>>>,
+    by_color: Vec<Option<Box<Intervals>>>,
+    moved: Box<Intervals>,
+    /// Each with the moment at which a thread entered it.
+    phases: Vec<(Units, String)>,
     blocks: Vec<Block>,
     /// Pages of a block: 2 to this power.
     pages: u32,
@@ -60,6 +70,8 @@ pub struct Place {
     /// The page's dense number.
     pub page: u32,
     pub address: u64,
+    /// Where it lies in physical memory.
+    pub physical: u64,
 }
 
 impl Place {
@@ -70,22 +82,38 @@ impl Place {
             space: a.who.space,
             page: a.page,
             address: a.virtual_address,
+            physical: a.physical_address,
         }
     }
 }
 
 impl Timeline {
-    pub fn page_bits(&self) -> u32 {
-        self.page_bits
+    /// One that begins anew; the phase at hand goes on.
+    pub fn anew(&self) -> Timeline {
+        Timeline {
+            phases: self
+                .phases
+                .last()
+                .map(|(_, name)| (0, name.clone()))
+                .into_iter()
+                .collect(),
+            ..Timeline::new(self.page_bits, self.colors)
+        }
     }
 
-    pub fn new(page_bits: u32) -> Timeline {
+    /// `colors`: page colors of the machine.
+    pub fn new(page_bits: u32, colors: u32) -> Timeline {
         Timeline {
             page_bits,
+            colors,
+            together: colors.div_ceil(COLORS).max(1),
             begin: None,
             length: SHORTEST,
             structures: Vec::new(),
             threads: Vec::new(),
+            by_color: Vec::new(),
+            moved: Box::new([0; INTERVALS]),
+            phases: Vec::new(),
             blocks: Vec::new(),
             pages: 0,
             numbers: HashMap::new(),
@@ -112,6 +140,10 @@ impl Timeline {
         let interval = self.interval(place.now);
         row(&mut self.structures, structure)[interval] += stall;
         row(&mut self.threads, place.thread)[interval] += stall;
+        if self.colors > 1 {
+            let color = (place.physical >> self.page_bits) % u64::from(self.colors);
+            row(&mut self.by_color, color as u32 / self.together)[interval] += stall;
+        }
         let block = self.block(place);
         let block = &mut self.blocks[block];
         block.stall[interval] += stall;
@@ -123,13 +155,32 @@ impl Timeline {
         block.lives((structure, stall));
     }
 
+    /// A page was moved to another node, or copied to it.
+    pub fn moved(&mut self, now: Units) {
+        let interval = self.interval(now);
+        self.moved[interval] += 1;
+    }
+
+    /// A thread enters a phase. Threads that enter it together are said once.
+    pub fn entered(&mut self, now: Units, name: &str) {
+        let is_new = self.phases.last().is_none_or(|(_, last)| last != name);
+        if is_new && self.phases.len() < PHASES {
+            self.phases.push((now, name.to_string()));
+        }
+    }
+
     /// The interval of a moment; cpus whose clocks are behind the first piece's are in the first.
     fn interval(&mut self, now: Units) -> usize {
         let since = now.saturating_sub(*self.begin.get_or_insert(now));
         while since >> self.length >= INTERVALS as u64 {
             self.length += 1;
-            let rows = self.structures.iter_mut().chain(&mut self.threads).flatten();
-            rows.for_each(|row| halve(row));
+            let rows = self
+                .structures
+                .iter_mut()
+                .chain(&mut self.threads)
+                .chain(&mut self.by_color);
+            rows.flatten().for_each(|row| halve(row));
+            halve(&mut self.moved);
             for block in &mut self.blocks {
                 halve(&mut block.stall);
                 halve(&mut block.misses);
@@ -187,7 +238,8 @@ impl Timeline {
         let used = |row: &Intervals| row.iter().rposition(|&of| of > 0).map_or(0, |last| last + 1);
         let rows = self.structures.iter().chain(&self.threads).flatten();
         let of_blocks = self.blocks.iter().flat_map(|block| [&block.stall, &block.misses]);
-        let intervals = rows.chain(of_blocks).map(|row| used(row)).max().unwrap_or(0);
+        let rows = rows.chain(of_blocks).chain([&self.moved]);
+        let intervals = rows.map(|row| used(row)).max().unwrap_or(0);
         let in_ns = |row: &Intervals| row[..intervals].iter().map(|&of| whole_ns(of)).collect::<Vec<u64>>();
 
         let mut ranked: Vec<(StructureId, Box<Intervals>)> = (0..)
@@ -257,11 +309,33 @@ impl Timeline {
             threads_stall_ns: of_threads(block),
         });
         let blocks = blocks.collect();
+        let colors = (0..).zip(&self.by_color).filter_map(|(at, row)| {
+            let first = at * self.together;
+            Some(TimelineRow {
+                name: match self.together {
+                    1 => format!("color {first}"),
+                    _ => format!("colors {first} to {}", (first + self.together).min(self.colors) - 1),
+                },
+                stall_ns: in_ns(row.as_deref()?),
+            })
+        });
+        let begin = self.begin.unwrap_or(0);
+        let phases = self.phases.iter().map(|(at, name)| TimelinePhase {
+            name: name.clone(),
+            begin_ns: whole_ns(at.saturating_sub(begin)),
+        });
+        let moved = &self.moved[..intervals];
         results::Timeline {
             interval_ns: whole_ns(1 << self.length),
             structures: by_structure,
             threads: by_thread,
             blocks,
+            colors: colors.collect(),
+            moved_pages: match moved.iter().any(|pages| *pages > 0) {
+                true => moved.to_vec(),
+                false => Vec::new(),
+            },
+            phases: phases.collect(),
         }
     }
 }
@@ -335,12 +409,13 @@ mod tests {
             space: page % 2,
             page,
             address: u64::from(page) << 12,
+            physical: u64::from(page) << 12,
         }
     }
 
     #[test]
     fn intervals_and_blocks_grow_and_lose_nothing() {
-        let mut timeline = Timeline::new(12);
+        let mut timeline = Timeline::new(12, 128);
         for page in 0..5000u32 {
             let at = place(7 * LONG + u64::from(page) * LONG, page * 3);
             timeline.missed(at, || page % 40);
@@ -349,6 +424,7 @@ mod tests {
         let all = (0..5000u64).sum::<u64>();
         let total = |rows: &[Option<Box<Intervals>>]| rows.iter().flatten().flat_map(|row| row.iter()).sum::<u64>();
         assert_eq!((total(&timeline.structures), total(&timeline.threads)), (all, all));
+        assert_eq!((total(&timeline.by_color), timeline.by_color.len()), (all, 64));
         let of_blocks = |of: fn(&Block) -> u64| timeline.blocks.iter().map(of).sum::<u64>();
         assert_eq!(of_blocks(|block| block.stall.iter().sum()), all);
         assert_eq!(of_blocks(|block| block.threads.iter().sum()), all);
@@ -363,7 +439,7 @@ mod tests {
 
     #[test]
     fn more_processes_than_blocks_have_one_together() {
-        let mut timeline = Timeline::new(12);
+        let mut timeline = Timeline::new(12, 128);
         for space in 0..500u32 {
             for page in [0, 1, 0x7_ffff] {
                 let at = Place {
@@ -391,7 +467,7 @@ mod tests {
 
     #[test]
     fn threads_that_waited_least_have_one_row() {
-        let mut timeline = Timeline::new(12);
+        let mut timeline = Timeline::new(12, 128);
         for thread in 0..100u32 {
             let at = Place {
                 thread,
@@ -408,11 +484,27 @@ mod tests {
 
     #[test]
     fn a_cpu_behind_the_first_is_in_the_first_interval() {
-        let mut timeline = Timeline::new(12);
+        let mut timeline = Timeline::new(12, 128);
         timeline.missed(place(10 * LONG, 0), || 7);
         timeline.missed(place(2 * LONG, 0), || 7);
         timeline.missed(place(12 * LONG, 0), || 7);
         assert_eq!(timeline.blocks[0].tenant.0, 7);
         assert_eq!(timeline.blocks[0].misses[..3], [2, 0, 1]);
+    }
+
+    #[test]
+    fn phases_and_moved_pages_have_their_times() {
+        let mut timeline = Timeline::new(12, 1);
+        timeline.entered(LONG, "build");
+        timeline.waited(place(2 * LONG, 0), 0, 1 << 20);
+        timeline.entered(3 * LONG, "probe");
+        timeline.entered(4 * LONG, "probe");
+        timeline.moved(5 * LONG);
+        timeline.moved(5 * LONG);
+        let report = timeline.report(&Structures::new(&Names::default().tables), &Names::default());
+        let phases: Vec<(&str, u64)> = report.phases.iter().map(|of| (&*of.name, of.begin_ns)).collect();
+        assert_eq!(phases, [("build", 0), ("probe", 1024)]);
+        assert_eq!(report.moved_pages, [0, 0, 0, 2]);
+        assert!(report.colors.is_empty(), "one color decides nothing");
     }
 }

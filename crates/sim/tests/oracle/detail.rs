@@ -135,6 +135,16 @@ fn over_time(machine: &Machine, timeline: Option<&Value>, structures: Option<&Va
             part
         );
     }
+    // Where frames have colors, each wait is of one.
+    let colors = rows("colors");
+    let sum_of_colors: u64 = colors.iter().map(|row| in_all(row, "stall_ns")).sum();
+    let lost = 128 * colors.len() as u64;
+    prop_assert!(
+        colors.is_empty() || sum_of_colors <= waited + lost && waited <= sum_of_colors + lost,
+        "{} of {} ns by color",
+        sum_of_colors,
+        waited
+    );
     let blocks = rows("blocks");
     for block in &blocks {
         let (by_thread, by_time) = (in_all(block, "threads_stall_ns"), in_all(block, "stall_ns"));

@@ -6,7 +6,7 @@ use std::path::Path;
 use machine::Machine;
 use policy::Policy;
 use serde_json::Value;
-use sim::{Config, Detail, Order, PolicySpec, Run, SimError, Streams, Traits, Window};
+use sim::{Config, Detail, Order, OtherNodes, PolicySpec, Run, SimError, Streams, Traits, Window};
 use trace::{Header, Location, Op, Process, Ref, Site, Thread, Trace, TraceError, Writer};
 
 use crate::oracle::both::Setup;
@@ -96,7 +96,7 @@ fn waiting_adds_up(run: &sim::Simulated) {
 fn remote_adds_up(run: &sim::Simulated) {
     /// So many structures are reported at most.
     const MOST: usize = 20;
-    let Some(structures) = run.remote.as_ref().filter(|all| all.len() < MOST) else {
+    let Some(OtherNodes { structures, traffic }) = run.remote.as_ref().filter(|all| all.structures.len() < MOST) else {
         return;
     };
     let memory = &run.outcome.memory;
@@ -105,6 +105,15 @@ fn remote_adds_up(run: &sim::Simulated) {
     assert!(
         sum + memory.dirty_remote >= memory.remote,
         "{sum} by structure, {memory:?}"
+    );
+    // The same by pairs of nodes.
+    let own: u64 = traffic.iter().enumerate().map(|(node, row)| row[node]).sum();
+    let all: u64 = traffic.iter().flatten().sum();
+    assert_eq!(all - own, sum, "{traffic:?}");
+    // What another cpu's dirty cache on the same node supplies counts as remote.
+    assert!(
+        memory.local <= own && own <= memory.local + memory.dirty_remote,
+        "{traffic:?}, {memory:?}"
     );
     for one in structures {
         let reasons: u64 = one.reasons.iter().map(|of| of.remote).sum();
