@@ -68,7 +68,7 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
         }
         root.ns = root.ns.saturating_add(ns);
         let mut node = &mut root;
-        let frames = stack.frames.iter().take(DEEPEST).enumerate().rev();
+        let frames = from_main(of, &stack.frames).iter().take(DEEPEST).enumerate().rev();
         let names = frames.map(|(at, &frame)| name(of.frames.get(frame as usize), at == 0));
         for name in names.chain([format!("[{}]", short(&stack.structure))]) {
             node = node.below.entry(name).or_default();
@@ -86,6 +86,16 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
         put(&root, 1, 0, (root.ns as f64 * NARROW) as u64, &mut bars);
     }
     bars
+}
+
+/// Innermost first, without those that called `main`: what the C library does before is the same in every program.
+fn from_main<'a>(of: &Profile, frames: &'a [u32]) -> &'a [u32] {
+    let is_main = |frame: &u32| {
+        let frame = of.frames.get(*frame as usize);
+        frame.is_some_and(|frame| frame.function == "main")
+    };
+    let main = frames.iter().rposition(is_main);
+    main.map_or(frames, |main| &frames[..=main])
 }
 
 fn put(node: &Node, depth: u32, mut from: u64, least: u64, bars: &mut Vec<Bar>) {
@@ -211,5 +221,19 @@ mod tests {
             ("[array]", 3, 800, 200),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn callers_of_main_are_left_out() {
+        let frame = |function: &&str| ProfileFrame {
+            function: (*function).to_string(),
+            ..ProfileFrame::default()
+        };
+        let profile = Profile {
+            frames: ["walk", "main", "_start"].iter().map(frame).collect(),
+            ..Profile::default()
+        };
+        assert_eq!(from_main(&profile, &[0, 1, 2]), [0, 1]);
+        assert_eq!(from_main(&profile, &[0, 2]), [0, 2]);
     }
 }
