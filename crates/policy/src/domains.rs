@@ -23,6 +23,19 @@ pub struct Bounds {
     pub all_caches: u64,
 }
 
+impl Bounds {
+    /// Where nothing was measured but a move: a stay of four moves, and of a hundred times that; the caches' sizes.
+    pub fn by_rule(switch_ns: u64) -> Bounds {
+        let stay_least_ns = switch_ns.saturating_mul(4);
+        Bounds {
+            stay_least_ns,
+            stay_most_ns: stay_least_ns.saturating_mul(100),
+            one_cache: 1000,
+            all_caches: 1000,
+        }
+    }
+}
+
 /// What is known of a machine on which threads follow their data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Following {

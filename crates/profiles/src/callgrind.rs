@@ -41,7 +41,7 @@ pub fn profile(run: &Run, of: &Stacks) -> Vec<u8> {
     if let Some(change) = of.change {
         let _ = writeln!(
             file.text,
-            "desc: Avoided: what would not be waited for with {}",
+            "desc: Avoided: the part of the waiting that this change avoids: \"{}\"",
             clean(change)
         );
     }

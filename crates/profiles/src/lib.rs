@@ -46,10 +46,14 @@ pub enum NoProfile {
     )]
     Stacks,
     #[error(
-        "this result does not say what a change would avoid: none was found that changes where data waits; \
-         ask for `stall` or `misses`"
+        "this result does not say what a change would avoid: `domicile advise` found none that changes where data waits, or this is a \
+         result of `domicile simulate`, which looks for none; ask for `stall` or `misses`"
     )]
     Change,
+    #[error(
+        "`--value` chooses what `folded` weighs and `pprof` shows first; this form has all values or other ones: leave `--value` out"
+    )]
+    Value,
     #[error(
         "this result says nothing over time: an older version wrote it, or nobody asked for it; \
          make it anew with `domicile advise`, or with `domicile simulate --by time`"
@@ -64,6 +68,9 @@ pub enum NoProfile {
 
 /// A result in another form. `value` is what folded stacks weigh, and what pprof shows first; other forms have all values.
 pub fn export(document: &Document, format: Format, value: Value) -> Result<Export, NoProfile> {
+    if value != Value::Stall && !matches!(format, Format::Folded | Format::Pprof) {
+        return Err(NoProfile::Value);
+    }
     let runs = runs::of(document)?;
     if format.is_folder() {
         let files = tables::files(&runs);

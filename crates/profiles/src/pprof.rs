@@ -29,7 +29,7 @@ pub fn profile(run: &Run, of: &Stacks, value: Value) -> Vec<u8> {
     let mut comments = run.about();
     comments.extend(
         of.change
-            .map(|change| format!("avoided: what would not be waited for with {change}")),
+            .map(|change| format!("avoided: the part of the waiting that this change avoids: \"{change}\"")),
     );
 
     let sample = of.stacks.iter().map(|stack| Sample {

@@ -47,6 +47,7 @@ fn program(name: &str) -> &str {
 
 impl<'a> Run<'a> {
     fn advised(advice: &'a Advice) -> Run<'a> {
+        let base = advice.base();
         Run {
             program: program(&advice.program),
             arguments: &advice.arguments,
@@ -54,10 +55,15 @@ impl<'a> Run<'a> {
             policy: advice.baseline.clone(),
             profile: advice.profile.as_ref(),
             timeline: advice.timeline.as_ref(),
-            // An advice without lines is one of a version that did not look for them.
-            lines: Some(&advice.source_lines[..]).filter(|lines| !lines.is_empty()),
-            structures: Some(&advice.structures),
-            pages: advice.base().and_then(|outcome| outcome.pages.as_deref()),
+            // All of the baseline's; the advice itself has the worst ones. An advice without lines is one of a version that did not
+            // look for them.
+            lines: base
+                .and_then(|outcome| outcome.source_lines.as_deref())
+                .or(Some(&advice.source_lines[..]).filter(|lines| !lines.is_empty())),
+            structures: base
+                .and_then(|outcome| outcome.structures.as_deref())
+                .or(Some(&advice.structures)),
+            pages: base.and_then(|outcome| outcome.pages.as_deref()),
         }
     }
 

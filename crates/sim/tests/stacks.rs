@@ -222,6 +222,79 @@ fn each_program_has_its_own_functions_and_callers() {
     assert_eq!(seen.len(), 2, "{seen:?}");
 }
 
+/// `find` is called by `hot` once with 1000 reads, and by `cold` a hundred times with ten: as many reads of a page of their own each.
+fn of_long_and_short_calls() -> Profile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = Writer::create(file.path(), &trace::Header::default()).unwrap();
+    let process = writer.process(Process::default());
+    let thread = writer.thread(Thread {
+        process,
+        ..Thread::default()
+    });
+    let location = |(pc, function): (u64, &str)| Location {
+        process,
+        pc,
+        function: function.to_string(),
+        file: Some("find.c".to_string()),
+        line: Some(1),
+        inlined_into: Vec::new(),
+    };
+    writer.locations([(FIND, "find"), (HOT, "hot"), (COLD, "cold")].map(location));
+    let stacks = [HOT, COLD].map(|caller| {
+        writer.stack(Stack {
+            process,
+            frames: [FIND, caller].map(|pc| Frame { pc }).to_vec(),
+        })
+    });
+    let [find, hot, cold] = [FIND, HOT, COLD].map(|pc| {
+        writer.site(Site {
+            pc,
+            op: Op::Read,
+            size: 8,
+        })
+    });
+    let mut reads = 0u64;
+    let mut call = |writer: &mut Writer, caller, stack, length| {
+        let mut read = |writer: &mut Writer, site, addr, is_sampled| {
+            reads += 1;
+            // At intervals that vary, as a recorder samples.
+            if is_sampled && reads * reads % 61 == 3 {
+                writer.event(thread, Event::Called { stack }).unwrap();
+            }
+            let reference = Ref {
+                addr,
+                site,
+                insns: 1,
+                op: Op::Read,
+                size: 8,
+            };
+            writer.push(thread, reference).unwrap();
+            reads
+        };
+        let mut page = read(writer, caller, 0x8100, false);
+        for _ in 0..length {
+            page = read(writer, find, 0x4000_0000 + page * 4096, true);
+        }
+    };
+    for _ in 0..20 {
+        call(&mut writer, hot, stacks[0], 1000);
+        (0..100).for_each(|_| call(&mut writer, cold, stacks[1], 10));
+    }
+    writer.finish().unwrap();
+    profile_of(&Trace::open(file.path()).unwrap())
+}
+
+#[test]
+fn short_calls_have_their_part() {
+    let profile = of_long_and_short_calls();
+    let of = |wanted: &str| -> f64 {
+        let of = profile.stacks.iter().filter(|stack| names(&profile, stack) == wanted);
+        of.map(|stack| stack.stall_ns as f64).sum()
+    };
+    let (hot, cold) = (of("find:1 < hot:1"), of("find:1 < cold:1"));
+    assert!((hot / cold - 1.0).abs() < 0.15, "{hot} and {cold} ns: {profile:?}");
+}
+
 #[test]
 fn a_profile_is_the_same_each_time() {
     assert_eq!(profile(true), profile(true));

@@ -144,6 +144,16 @@ pub fn allowed(thread: Option<u32>) -> std::io::Result<Vec<u32>> {
         .collect())
 }
 
+/// Keeps the calling thread on these cpus.
+///
+/// Errors: EINVAL where it may use none of them.
+pub fn allow_here(cpus: &[u32]) -> std::io::Result<()> {
+    let mut set = CpuSet::new();
+    let known = cpus.iter().filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU);
+    known.for_each(|&cpu| set.set(cpu as usize));
+    Ok(sched_setaffinity(None, &set)?)
+}
+
 /// The calling thread gets the cpu sooner when it wakes, and for shorter; dropping this gives back what was before.
 ///
 /// Fair scheduling gives each thread the same share. A thread that asks for shorter turns has them sooner, which

@@ -8,7 +8,7 @@
 //! ([`crate::faults::Event::Forked`]) its missing pages are copied there, else they are missing.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Within one page, whose address [`place`] returns.
 #[repr(align(64))]
@@ -48,6 +48,31 @@ pub fn watch() -> io::Result<()> {
         error => return Err(io::Error::from_raw_os_error(error)),
     }
     Ok(())
+}
+
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// From now on [`generation`] counts forks that this process has come from. A process made by `_Fork` or a bare `clone` is not seen.
+///
+/// Errors: ENOMEM.
+pub fn count() -> io::Result<()> {
+    extern "C" fn in_child() {
+        GENERATION.fetch_add(1, Ordering::SeqCst);
+    }
+    static COUNTED: AtomicBool = AtomicBool::new(false);
+    if COUNTED.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
+    // SAFETY: the handler is a function for good and touches nothing but an atomic.
+    match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// The forks that this process has come from since [`count`] was called first: another number means that it is a child.
+pub fn generation() -> u64 {
+    GENERATION.load(Ordering::Relaxed)
 }
 
 /// While it lives no thread forks.

@@ -8,6 +8,7 @@ pub mod arrays;
 pub mod balancing;
 pub mod barriers;
 pub mod blocks;
+pub mod cache_domains;
 pub mod caches;
 pub mod cancellation;
 pub mod changes;

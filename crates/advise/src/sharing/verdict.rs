@@ -7,8 +7,9 @@ use crate::words::{NOTHING, list, saved};
 
 /// Groups that are named; the others are in the tables.
 const NAMED: usize = 4;
-/// Data that is named.
+/// Data that is named, each with so large a part of the misses at least.
 const DATA: usize = 3;
+const SEEN: f64 = 0.01;
 
 pub fn of(advice: &SharingAdvice) -> String {
     let cache = &advice.cache;
@@ -28,6 +29,13 @@ pub fn of(advice: &SharingAdvice) -> String {
     let gains: Vec<String> = [IN_ORDER, GROUPED, SPREAD].into_iter().filter_map(against).collect();
     let gains = list(&gains);
     let data = shared_data(advice);
+    let is_usual = |name: &str| {
+        let placement = advice.placement(name);
+        placement.is_some_and(|usual| saved(usual.wall_ns, best.wall_ns) < NOTHING)
+    };
+    if is_usual(IN_ORDER) {
+        return format!("Leave the threads on the cpus in their order: {gains}.{data}");
+    }
     match best.name.as_str() {
         GROUPED => {
             let packed: Vec<&SharingGroup> = advice.groups.iter().filter(|group| group.threads.len() > 1).collect();
@@ -40,10 +48,13 @@ pub fn of(advice: &SharingAdvice) -> String {
             };
             match packed.len() {
                 0 => format!("Spread the threads, each under an {cache} of its own: {gains}."),
-                1 => format!(
-                    "Pack threads {} under one {cache}, and spread all others: {gains}.{data}",
-                    named[0]
-                ),
+                1 => {
+                    let others = match advice.groups.len() {
+                        1 => "",
+                        _ => ", and spread all others",
+                    };
+                    format!("Pack threads {} under one {cache}{others}: {gains}.{data}", named[0])
+                }
                 _ => format!(
                     "Pack threads {}{more} each under one {cache}, and spread these groups: {gains}.{data}",
                     list(&named)
@@ -80,7 +91,8 @@ fn shared_data(advice: &SharingAdvice) -> String {
             None => misses.push((&structure.name, structure.misses)),
         }
     }
-    misses.retain(|(_, misses)| *misses > 0);
+    let all: u64 = misses.iter().map(|(_, misses)| misses).sum();
+    misses.retain(|(_, misses)| *misses > 0 && *misses as f64 >= SEEN * all as f64);
     misses.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     let names: Vec<String> = misses.iter().take(DATA).map(|(name, _)| results::short(name)).collect();
     match names.is_empty() {

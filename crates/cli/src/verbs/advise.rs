@@ -115,8 +115,8 @@ pub struct Advise {
     every_policy: bool,
 
     /// Do not run the program again without the recorder, which shows whether its simulated time is about right. That is
-    /// done on the machine `host`, where the recorded run was whole and ended with status 0: once, or up to 12 times where it
-    /// takes less than 100 ms together; for ten seconds at most, with nothing to read and its output dropped
+    /// done on the machine `host`, where the recorded run was whole and ended with status 0: three times, up to 30 where it is
+    /// short, once where it is long; for ten seconds at most, with nothing to read and its output dropped
     #[arg(long)]
     no_native: bool,
 

@@ -193,17 +193,6 @@ pub fn wants_bounds(settings: &Settings) -> bool {
         .any(|name| settings.integer(name) == 0)
 }
 
-/// Bounds where nothing was measured: a stay of four moves, and of a hundred times that; the caches' sizes.
-fn by_rule(switch_ns: u64) -> Bounds {
-    let stay_least_ns = switch_ns.saturating_mul(4);
-    Bounds {
-        stay_least_ns,
-        stay_most_ns: stay_least_ns.saturating_mul(100),
-        one_cache: 1000,
-        all_caches: 1000,
-    }
-}
-
 impl Rules {
     /// What is set goes before what the machine says.
     pub fn new(settings: &Settings, machine: &Following) -> Rules {
@@ -213,7 +202,7 @@ impl Rules {
         let period_ns = ns("period");
         let share = u128::from(settings.integer("share"));
         let switch_ns = set("switch").or(machine.switch_ns).unwrap_or(SWITCH_NS);
-        let known = machine.bounds.unwrap_or_else(|| by_rule(switch_ns));
+        let known = machine.bounds.unwrap_or_else(|| Bounds::by_rule(switch_ns));
         let bounds = Bounds {
             stay_least_ns: set_ns("stay-least").unwrap_or(known.stay_least_ns),
             stay_most_ns: set_ns("stay-most").unwrap_or(known.stay_most_ns),

@@ -30,7 +30,10 @@ pub fn body(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) -> (
         flame::section(&mut sections, flame::TITLE, profile);
     }
     source::section(&mut sections, advice, read);
-    false_sharing::section(&mut sections, &advice.false_sharing);
+    let nearest = advice
+        .base()
+        .and_then(|base| base.caches.iter().map(|cache| cache.misses).max());
+    false_sharing::section(&mut sections, &advice.false_sharing, nearest.unwrap_or(0));
     if let Some(shared) = &advice.sharing {
         sharing::section(&mut sections, shared);
     }

@@ -9,14 +9,14 @@ use super::text::Text;
 const TITLE: &str = "False sharing, side by side";
 /// Lines that are shown; the table below has more.
 const LINES: usize = 6;
+/// A line with a smaller part of all misses is left out.
+const SEEN: f64 = 0.01;
 
-pub fn section(sections: &mut Sections, collisions: &[Collision]) {
-    let shown: Vec<&Collision> = collisions
-        .iter()
-        .filter(|of| of.misses > 0 && !of.lock)
-        .take(LINES)
-        .collect();
-    if shown.is_empty() {
+/// `misses`: all of the run in the caches nearest to the cpus.
+pub fn section(sections: &mut Sections, collisions: &[Collision], misses: u64) {
+    let is_shown = |of: &&Collision| !of.lock && of.misses as f64 >= SEEN * misses as f64;
+    let shown: Vec<&Collision> = collisions.iter().filter(is_shown).take(LINES).collect();
+    if misses == 0 || shown.is_empty() {
         return;
     }
     let body = html! {

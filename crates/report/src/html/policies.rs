@@ -1,6 +1,6 @@
 //! Placements side by side: the time under each beside that of the baseline.
 
-use results::{Advice, Outcome, Verdict};
+use results::{Advice, Verdict};
 
 use super::pictures::{Drawing, Pair, Picture, View};
 use super::sections::Sections;
@@ -9,15 +9,14 @@ const TITLE: &str = "Where placements gain";
 /// A smaller part of the time is no difference.
 const SAME: f64 = 0.005;
 
-/// Nothing where no placement was simulated beside the baseline. The table of policies has the numbers.
+/// Nothing where no placement that was simulated gains. The tables of policies and of what would bring data near have the numbers.
 pub fn section(sections: &mut Sections, advice: &Advice) {
     let Some(base) = advice.base() else { return };
     let before = base.time_ns.wall;
-    let pair = |outcome: &Outcome| {
-        let after = outcome.time_ns.wall;
+    let pair = |name: String, after: u64| {
         let change = (after as f64 - before as f64) / before.max(1) as f64;
         Pair {
-            name: outcome.name(),
+            name,
             before,
             after,
             verdict: match change {
@@ -27,22 +26,22 @@ pub fn section(sections: &mut Sections, advice: &Advice) {
             },
         }
     };
-    let mut others: Vec<&Outcome> = advice
-        .policies
-        .iter()
-        .filter(|outcome| outcome.policy != base.policy)
+    let others = advice.policies.iter().filter(|outcome| outcome.policy != base.policy);
+    let mut rows: Vec<Pair> = others
+        .map(|outcome| pair(outcome.name(), outcome.time_ns.wall))
         .collect();
-    if others.is_empty() {
+    let remedies = advice.homes.iter().flat_map(|homes| &homes.remedies);
+    rows.extend(remedies.map(|remedy| pair(remedy.name.clone(), remedy.wall_ns)));
+    rows.sort_by(|a, b| (a.after, &a.name).cmp(&(b.after, &b.name)));
+    rows.dedup_by(|a, b| a.name == b.name);
+    if !rows.iter().any(|row| row.verdict == Verdict::Better) {
         return;
     }
-    others.sort_by_key(|outcome| outcome.time_ns.wall);
     let picture = Picture::new(
         TITLE,
         vec![View {
             name: TITLE.to_string(),
-            drawing: Drawing::Pairs {
-                rows: others.into_iter().map(pair).collect(),
-            },
+            drawing: Drawing::Pairs { rows },
         }],
     );
     let caption = format!(

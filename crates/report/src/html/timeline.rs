@@ -40,8 +40,9 @@ pub fn section(sections: &mut Sections, title: &str, of: &Timeline) {
         views.push(over_time("Pages moved", of, vec![moved], Unit::Pages));
     }
     let picture = Picture::new(title, views);
-    let caption = "The colors say how long cpus waited for the data, or how often it missed the first cache. \
-                   Addresses run downwards; places that were not touched beyond the first cache are left out.";
+    let caption = "The colors say how long cpus waited for the data in a row. Under Addresses: misses they say how often it missed the first \
+                   cache, and under Pages moved how many pages were moved or copied. Addresses run downwards; places that were not touched \
+                   beyond the first cache are left out.";
     let mut tables = vec![table(
         "Waiting by data structure over time",
         "data structure",

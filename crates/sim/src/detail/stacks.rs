@@ -4,6 +4,9 @@
 //! that an instruction is in. After a sample, the thread's waits in the sampled function are counted for its callers, until the
 //! function returns or [`REACH`] references were made. At the end each exact sum is divided in proportion to these waits.
 //!
+//! A long call is sampled more often than a short one, and each of its samples sees more of it. So a sample counts with its mean
+//! wait for each reference of the function: how often a stack is sampled already says how long its calls are.
+//!
 //! A function is one of the machine code of a process: inlined code belongs to the function that it was put into.
 
 use std::collections::{BTreeMap, HashMap};
@@ -51,7 +54,7 @@ struct Sampled {
     caller: u32,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Sample {
     stack: StackId,
     of: Sampled,
@@ -59,6 +62,9 @@ struct Sample {
     left: u32,
     /// Whether the reference at hand is of the sampled function.
     here: bool,
+    /// References of that function so far, and what was waited for at rows of [`Lines`].
+    own: u32,
+    waits: Vec<(u32, Units)>,
 }
 
 impl Stacks {
@@ -99,6 +105,7 @@ impl Stacks {
 
     /// Counts begin here.
     pub fn restart(&mut self) {
+        self.samples.iter_mut().for_each(|sample| sample.waits.clear());
         self.taken = 0;
         self.waited.clear();
         self.seen.clear();
@@ -113,12 +120,10 @@ impl Stacks {
         let Some(&of) = self.of_stack.get(stack as usize) else {
             return;
         };
-        self.samples[thread] = Sample {
-            stack,
-            of,
-            left: if of.function == NONE { 0 } else { REACH },
-            here: false,
-        };
+        self.end(thread);
+        let sample = &mut self.samples[thread];
+        (sample.stack, sample.of, sample.own, sample.here) = (stack, of, 0, false);
+        sample.left = if of.function == NONE { 0 } else { REACH };
         if !quiet {
             self.taken += 1;
             *self.seen.entry(stack).or_default() += 1;
@@ -127,8 +132,20 @@ impl Stacks {
 
     /// References of the thread are missing here: nobody knows in which function it goes on.
     pub fn forget(&mut self, thread: u32) {
-        if let Some(sample) = self.samples.get_mut(thread as usize) {
-            *sample = Sample::default();
+        if (thread as usize) < self.samples.len() {
+            self.end(thread as usize);
+        }
+    }
+
+    /// The thread's sample counts no longer: its waits are counted.
+    fn end(&mut self, thread: usize) {
+        let sample = &mut self.samples[thread];
+        (sample.left, sample.here) = (0, false);
+        let own = u128::from(sample.own.max(1));
+        for (row, stall) in sample.waits.drain(..) {
+            let weight = u128::from(stall) * u128::from(REACH) / own;
+            let sum = self.waited.entry((row, sample.stack)).or_default();
+            *sum = sum.saturating_add(weight.try_into().unwrap_or(u64::MAX));
         }
     }
 
@@ -142,20 +159,35 @@ impl Stacks {
         sample.here = function == sample.of.function && space == sample.of.process;
         // It has returned. Recursion cannot be told from going on.
         let returned = function == sample.of.caller && function != NONE && !sample.here;
-        sample.left = if returned { 0 } else { sample.left - 1 };
-        sample.here &= sample.left > 0;
+        sample.left -= 1;
+        if returned || sample.left == 0 {
+            self.end(thread as usize);
+        } else {
+            sample.own += u32::from(sample.here);
+        }
     }
 
     /// A thread waited at a row of [`Lines`].
     #[inline]
     pub fn waited(&mut self, thread: u32, row: u32, stall: Units) {
-        if let Some(sample) = self.samples.get(thread as usize).filter(|sample| sample.here) {
-            *self.waited.entry((row, sample.stack)).or_default() += stall;
+        if let Some(sample) = self.samples.get_mut(thread as usize).filter(|sample| sample.here) {
+            match sample.waits.last_mut().filter(|(last, _)| *last == row) {
+                Some((_, sum)) => *sum += stall,
+                None => sample.waits.push((row, stall)),
+            }
         }
     }
 
     /// The profile. `kind`: the caches whose misses it counts.
-    pub fn report(self, lines: &Lines, kind: usize, code: &Code, structures: &Structures, names: &Names) -> Profile {
+    pub fn report(
+        mut self,
+        lines: &Lines,
+        kind: usize,
+        code: &Code,
+        structures: &Structures,
+        names: &Names,
+    ) -> Profile {
+        (0..self.samples.len()).for_each(|thread| self.end(thread));
         let in_process = |stack: StackId| {
             let of = self.of_stack[stack as usize];
             (of.process, of.function)

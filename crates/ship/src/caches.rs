@@ -1,0 +1,242 @@
+//! A worker on each cache, and the calls that ship work to them.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use policy::regions::conditions::{Bounds, by_size};
+use results::RegionsVerdict;
+use sys::{Root, affinity, cache_domains, forks};
+
+use crate::account::{Account, Counts, Inline};
+use crate::cost::{self, Cost};
+use crate::domains::Domain;
+use crate::home::Home;
+use crate::job::hand_over;
+use crate::worker::Worker;
+
+/// A worker, or a caller, looks for so long before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+/// Work that is too short is tried again, once in so many calls: it may be longer by now.
+const TRIED: u64 = 64;
+
+/// The workers could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("the caches cannot be read: {0}")]
+    Caches(#[from] cache_domains::DomainsError),
+    #[error("a worker cannot be started: {0}")]
+    Worker(#[from] io::Error),
+}
+
+/// One worker for each cache that the process may use.
+pub struct Caches {
+    domains: Vec<Domain>,
+    /// The cache of each cpu.
+    of_cpu: Vec<Option<u32>>,
+    /// Empty where there is one cache.
+    workers: Vec<Arc<Worker>>,
+    threads: Vec<JoinHandle<()>>,
+    loads: Arc<[AtomicU64]>,
+    counts: Counts,
+    cost: Cost,
+    /// Forks that the process had come from when the workers were started.
+    generation: u64,
+}
+
+thread_local! {
+    /// The worker that this thread is: its address, and its cache.
+    static WORKER: Cell<Option<(usize, u32)>> = const { Cell::new(None) };
+}
+
+impl Caches {
+    /// The outermost caches of which the machine has several, as far as the process may use their cpus. With one only, all work
+    /// runs inline.
+    pub fn start() -> Result<Caches, StartError> {
+        let allowed = affinity::allowed(None)?;
+        let found = match cache_domains::find(&Root::default()) {
+            Ok(found) => found,
+            Err(cache_domains::DomainsError::OneDomain) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let domains = found
+            .into_iter()
+            .filter_map(|of| Domain::allowed(of, &allowed))
+            .collect();
+        Caches::with(domains)
+    }
+
+    /// The same for caches that somebody names; their cpus are taken as they are.
+    pub fn with(domains: Vec<Domain>) -> Result<Caches, StartError> {
+        forks::count()?;
+        let cpus = domains
+            .iter()
+            .flat_map(|domain| &domain.cpus)
+            .max()
+            .map_or(0, |last| last + 1);
+        let mut of_cpu = vec![None; cpus as usize];
+        for (cache, domain) in (0..).zip(&domains) {
+            domain.cpus.iter().for_each(|&cpu| of_cpu[cpu as usize] = Some(cache));
+        }
+        let mut caches = Caches {
+            of_cpu,
+            workers: Vec::new(),
+            threads: Vec::new(),
+            loads: (0..domains.len().max(1)).map(|_| AtomicU64::new(0)).collect(),
+            counts: Counts::default(),
+            cost: Cost::default(),
+            generation: forks::generation(),
+            domains,
+        };
+        if caches.domains.len() > 1 {
+            for cache in 0..caches.domains.len() as u32 {
+                caches.hire(cache)?;
+            }
+            caches.cost = cost::measured(&caches);
+        }
+        Ok(caches)
+    }
+
+    fn hire(&mut self, cache: u32) -> io::Result<()> {
+        let worker = Arc::new(Worker::default());
+        let cpus = self.domains[cache as usize].cpus.clone();
+        let own = Arc::clone(&worker);
+        let run = move || {
+            // Where the kernel refuses, the worker runs anywhere: slower, and right.
+            let _ = affinity::allow_here(&cpus);
+            WORKER.set(Some((Arc::as_ptr(&own) as usize, cache)));
+            own.run(SPIN);
+        };
+        let builder = std::thread::Builder::new().name(format!("cache-{cache}"));
+        self.threads.push(builder.spawn(run)?);
+        while !worker.is_known() {
+            std::thread::yield_now();
+        }
+        self.workers.push(worker);
+        Ok(())
+    }
+
+    /// The caches, by number.
+    pub fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    /// The cost of a hand-over; 0 with one cache.
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    pub fn account(&self) -> Account {
+        self.counts.account()
+    }
+
+    /// Gives data of so many bytes a cache: the one with the least data so far.
+    pub fn home(&self, bytes: u64) -> Home {
+        Home::new(bytes, &self.loads)
+    }
+
+    /// Runs `work` at the cache of its data and waits for it. Its value is returned, and its panic goes on here.
+    ///
+    /// Where shipping cannot pay, `work` runs on this thread: the [`Account`] says why.
+    pub fn ship<Value: Send>(&self, home: &Home, work: impl FnOnce() -> Value + Send) -> Value {
+        let is_timed = home.called();
+        let work = || {
+            let began = is_timed.then(Instant::now);
+            let value = work();
+            if let Some(began) = began {
+                home.took(began.elapsed());
+            }
+            value
+        };
+        match self.inline(home) {
+            Some(why) => {
+                self.counts.inline(why);
+                work()
+            }
+            None => {
+                self.counts.shipped();
+                self.hand(home.cache, work)
+            }
+        }
+    }
+
+    /// Why work is not shipped.
+    fn inline(&self, home: &Home) -> Option<Inline> {
+        if self.workers.len() < 2 {
+            return Some(Inline::OneCache);
+        }
+        if forks::generation() != self.generation {
+            return Some(Inline::Forked);
+        }
+        if self.here() == Some(home.cache) {
+            return Some(Inline::Here);
+        }
+        let bounds = Bounds::by_rule(self.cost.awake_ns);
+        let least = self
+            .domains
+            .iter()
+            .map(|domain| domain.bytes)
+            .min()
+            .filter(|bytes| *bytes > 0);
+        if let Some(bytes) = least {
+            let all = self.loads.iter().map(|load| load.load(Ordering::Relaxed)).sum();
+            match by_size(all, bytes, self.domains.len() as u32, &bounds) {
+                Some(RegionsVerdict::FitsOneCache) => return Some(Inline::FitsOneCache),
+                Some(RegionsVerdict::FitsNoCaches) => return Some(Inline::FitsNoCaches),
+                _ => {}
+            }
+        }
+        let is_short = home.mean_ns().is_some_and(|mean| mean < bounds.stay_least_ns);
+        (is_short && !home.is_tried(TRIED)).then_some(Inline::TooShort)
+    }
+
+    /// The cache that this thread is at.
+    fn here(&self) -> Option<u32> {
+        if let Some((_, cache)) = self.worker() {
+            return Some(cache);
+        }
+        self.of_cpu.get(affinity::here()).copied().flatten()
+    }
+
+    /// The worker that this thread is, if it is one of these.
+    fn worker(&self) -> Option<(&Worker, u32)> {
+        let (address, cache) = WORKER.get()?;
+        let worker = self.workers.get(cache as usize)?;
+        (Arc::as_ptr(worker) as usize == address).then_some((&**worker, cache))
+    }
+
+    /// Another cache than the caller's.
+    pub(crate) fn other(&self) -> u32 {
+        let here = self.here();
+        (0..self.domains.len() as u32)
+            .find(|cache| Some(*cache) != here)
+            .unwrap_or(0)
+    }
+
+    pub(crate) fn spin(&self) -> Duration {
+        SPIN
+    }
+
+    pub(crate) fn hand<Value: Send>(&self, cache: u32, work: impl FnOnce() -> Value + Send) -> Value {
+        let own = self.worker().map(|(worker, _)| worker);
+        hand_over(work, &self.workers[cache as usize], SPIN, own)
+    }
+}
+
+impl Drop for Caches {
+    fn drop(&mut self) {
+        let threads = std::mem::take(&mut self.threads);
+        if forks::generation() != self.generation {
+            // A child of fork has no such threads: to wait for them would take for ever.
+            threads.into_iter().for_each(std::mem::forget);
+            return;
+        }
+        self.workers.iter().for_each(|worker| worker.end());
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The cache that data was given, and how long work with it takes there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Data that belongs into one cache. Dropping it gives the room back.
+#[derive(Debug)]
+pub struct Home {
+    pub(crate) cache: u32,
+    pub(crate) bytes: u64,
+    /// Bytes that each cache was given.
+    loads: Arc<[AtomicU64]>,
+    /// Calls, and the mean time of the work in nanoseconds.
+    calls: AtomicU64,
+    mean: AtomicU64,
+}
+
+/// One call of so many is timed.
+const TIMED: u64 = 8;
+
+impl Home {
+    /// In the cache with the least load.
+    pub(crate) fn new(bytes: u64, loads: &Arc<[AtomicU64]>) -> Home {
+        let load = |cache: &usize| loads[*cache].load(Ordering::Relaxed);
+        let cache = (0..loads.len()).min_by_key(load).unwrap_or(0);
+        loads[cache].fetch_add(bytes, Ordering::Relaxed);
+        Home {
+            cache: cache as u32,
+            bytes,
+            loads: Arc::clone(loads),
+            calls: AtomicU64::new(0),
+            mean: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of its cache, from 0.
+    pub fn cache(&self) -> u32 {
+        self.cache
+    }
+
+    /// A call begins: whether it is to be timed.
+    pub(crate) fn called(&self) -> bool {
+        self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIMED)
+    }
+
+    /// Whether this call is one of every so many.
+    pub(crate) fn is_tried(&self, every: u64) -> bool {
+        self.calls.load(Ordering::Relaxed) % every == 1
+    }
+
+    pub(crate) fn took(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let mean = match self.mean.load(Ordering::Relaxed) {
+            0 => time,
+            mean => mean - mean / 8 + time / 8,
+        };
+        self.mean.store(mean.max(1), Ordering::Relaxed);
+    }
+
+    /// The mean time of the work; `None` before the first.
+    pub(crate) fn mean_ns(&self) -> Option<u64> {
+        Some(self.mean.load(Ordering::Relaxed)).filter(|mean| *mean > 0)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.loads[self.cache as usize].fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}

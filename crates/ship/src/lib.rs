@@ -1,0 +1,35 @@
+//! Work goes to the cache that holds its data (Lee and Schwan, "Region Scheduling", ASPLOS 2012, section 3.1, by another mechanism).
+//!
+//! A thread that uses more data than one cache holds, and keeps to a part of it for some time, misses less if each part stays in
+//! a cache of its own. [`Caches`] has one worker on each cache. [`Caches::home`] gives data a cache, and [`Caches::ship`] runs a
+//! closure there while the caller waits:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), ship::StartError> {
+//! let caches = ship::Caches::start()?;
+//! let (names, prices) = (vec![0u64; 40_000], vec![0u64; 40_000]);
+//! let (at_names, at_prices) = (caches.home(320_000), caches.home(320_000));
+//! let first: u64 = caches.ship(&at_names, || names.iter().sum());
+//! let second: u64 = caches.ship(&at_prices, || prices.iter().sum());
+//! # let _ = (first, second);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The closure may borrow what the caller has: the call returns after it has ended. Its value comes back, and so does its panic.
+//! Where shipping cannot pay the closure runs on the caller's thread at once; [`Caches::account`] counts these calls by reason.
+#![deny(unsafe_code)]
+
+mod account;
+mod caches;
+mod cost;
+mod domains;
+mod home;
+mod job;
+mod worker;
+
+pub use account::{Account, Inline};
+pub use caches::{Caches, StartError};
+pub use cost::Cost;
+pub use domains::Domain;
+pub use home::Home;

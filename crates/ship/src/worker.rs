@@ -1,0 +1,92 @@
+//! The worker of a cache: it runs the jobs that are handed to it, looks for the next for a while, and then sleeps.
+
+use std::hint::spin_loop;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::SegQueue;
+use crossbeam_utils::CachePadded;
+
+use crate::job::slot::Slot;
+use crate::job::{Errand, LOOKS};
+
+/// The side of a worker that others see.
+#[derive(Default)]
+pub(crate) struct Worker {
+    /// The next job. Its line is all that a hand-over moves between two caches.
+    slot: CachePadded<Slot>,
+    /// More jobs, where several callers come at once.
+    queue: SegQueue<Errand>,
+    asleep: CachePadded<AtomicBool>,
+    ends: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Worker {
+    /// Hands over a job.
+    pub fn hand(&self, errand: Errand) {
+        if let Err(errand) = self.slot.put(errand) {
+            self.queue.push(errand);
+        }
+        // Either the worker sees the job before it sleeps, or it is seen to sleep here.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Runs a job, if one is there.
+    pub fn serve(&self) -> bool {
+        let errand = self.slot.take().or_else(|| self.queue.pop());
+        errand.map(Errand::run).is_some()
+    }
+
+    /// The worker's life. It looks for `spin` after each job before it sleeps.
+    pub fn run(&self, spin: Duration) {
+        // Nobody hands anything over before the thread is known.
+        let _ = self.thread.set(thread::current());
+        let mut began: Option<Instant> = None;
+        let mut looks = 0u32;
+        while !self.ends.load(Ordering::Acquire) {
+            if self.serve() {
+                (began, looks) = (None, 0);
+                continue;
+            }
+            looks += 1;
+            if looks.is_multiple_of(LOOKS) && began.get_or_insert_with(Instant::now).elapsed() > spin {
+                self.sleep(|| self.ends.load(Ordering::SeqCst));
+                (began, looks) = (None, 0);
+            } else {
+                spin_loop();
+            }
+        }
+    }
+
+    /// Sleeps until a job comes or somebody wakes the thread; not at all if there is one, or `ready`.
+    pub fn sleep(&self, ready: impl Fn() -> bool) {
+        self.asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if self.slot.is_empty() && self.queue.is_empty() && !ready() {
+            thread::park();
+        }
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    pub fn end(&self) {
+        self.ends.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Whether its thread runs.
+    pub fn is_known(&self) -> bool {
+        self.thread.get().is_some()
+    }
+}
