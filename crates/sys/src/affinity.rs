@@ -144,6 +144,22 @@ pub fn allowed(thread: Option<u32>) -> std::io::Result<Vec<u32>> {
         .collect())
 }
 
+/// Lets a thread run on these cpus, and nowhere else.
+///
+/// Errors: ESRCH where there is no such thread, EPERM where it is another user's, EINVAL where its cpuset has none of the cpus.
+pub fn allow(thread: u32, cpus: &[u32]) -> std::io::Result<()> {
+    let raw = i32::try_from(thread).ok().and_then(rustix::thread::Pid::from_raw);
+    let thread = raw.ok_or_else(|| std::io::Error::from(rustix::io::Errno::SRCH))?;
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        // What the type has no room for the kernel does not have either, in most of its builds.
+        if (cpu as usize) < CpuSet::MAX_CPU {
+            set.set(cpu as usize);
+        }
+    }
+    Ok(sched_setaffinity(Some(thread), &set)?)
+}
+
 /// The calling thread gets the cpu sooner when it wakes, and for shorter; dropping this gives back what was before.
 ///
 /// Fair scheduling gives each thread the same share. A thread that asks for shorter turns has them sooner, which
@@ -212,6 +228,20 @@ mod tests {
         assert_eq!(allowed(None).unwrap(), allowed(Some(this_thread())).unwrap());
         let error = allowed(Some(u32::MAX)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
+
+    #[test]
+    fn another_thread_is_sent_elsewhere_and_back() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let before = allowed(Some(child.id())).unwrap();
+        allow(child.id(), &before[..1]).unwrap();
+        assert_eq!(allowed(Some(child.id())).unwrap(), before[..1]);
+        allow(child.id(), &before).unwrap();
+        assert_eq!(allowed(Some(child.id())).unwrap(), before);
+        assert_eq!(allow(child.id(), &[]).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(allow(u32::MAX, &before).is_err());
     }
 
     #[test]
