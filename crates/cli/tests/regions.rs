@@ -236,7 +236,7 @@ fn wrong_options_of_regions_tell_what_would_be_right() {
         (&["--domains", &first][..], 2, "at least two lists"),
         (&["--domains", "0", "0"], 2, "cpu 0 stands in two lists"),
         (&["--domains", "0", "x"], 2, "no list of cpus"),
-        (&["--source", "magic"], 2, "the sources are referenced, damon"),
+        (&["--source", "magic"], 2, "the sources are referenced, damon, resctrl"),
         (&["--act", "--dry-run"], 2, "cannot be used with"),
         (&["--set", "migrate.trigger=1"], 2, "cannot be used with"),
         (&["--homes"], 2, "cannot be used with"),

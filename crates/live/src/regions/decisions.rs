@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use policy::regions::pairing::{Domain, Free, Patience, Place, Plan, Process, Why, decide, rounded};
-use results::PairingTrial;
+use policy::regions::pairing::{Domain, Free, Patience, Place, Plan, Process, Why, decide};
+use results::{PairedProcess, PairingTrial};
 
 use super::log::{Action, Observed, Seen};
 
@@ -17,6 +17,9 @@ const LEAST: u32 = 5;
 const TRIAL: usize = 3;
 /// More time for each unit than this, as a ratio, is a loss.
 const LOSS: f64 = 1.03;
+
+/// The reason of one that has no place although one was decided.
+const LOST: &str = "a place was tried and lost";
 
 /// A process, and what was observed of it lately.
 struct History {
@@ -30,6 +33,13 @@ struct History {
     seen: Seen,
 }
 
+impl History {
+    /// Whether it was seen for long enough.
+    fn is_known(&self) -> bool {
+        self.busy.len() >= WINDOW
+    }
+}
+
 /// The places that processes had, by number.
 type Places = BTreeMap<u32, Option<Vec<u32>>>;
 
@@ -38,8 +48,8 @@ struct Trial {
     before_ns: f64,
     /// The places that there were before, of the processes that it moved.
     places: Places,
-    /// The first interval has the move itself in it, and does not count.
-    settled: bool,
+    /// Intervals since the change. The first one has the move itself in it, and does not count.
+    since: usize,
 }
 
 pub struct Decisions {
@@ -50,12 +60,17 @@ pub struct Decisions {
     /// Processor time and units of work of the last intervals.
     rates: VecDeque<(u64, f64)>,
     units: Option<f64>,
+    /// Processor time, and intervals, since units were read last.
+    unread_ns: u64,
+    silent: usize,
     trial: Option<Trial>,
     /// Changes that lost, by the places that they gave.
     rejected: Vec<Places>,
     trials: Vec<PairingTrial>,
     /// The last plan that changed something, or else the last one.
     plan: Option<Plan>,
+    /// Why processes have no place, by the last decision.
+    free: BTreeMap<u32, Free>,
     verified: bool,
 }
 
@@ -69,10 +84,13 @@ impl Decisions {
             histories: BTreeMap::new(),
             rates: VecDeque::new(),
             units: None,
+            unread_ns: 0,
+            silent: 0,
             trial: None,
             rejected: Vec::new(),
             trials: Vec::new(),
             plan: None,
+            free: BTreeMap::new(),
             verified: false,
         }
     }
@@ -83,10 +101,10 @@ impl Decisions {
         if let Some(trial) = self.trial.take() {
             return (self.judge(trial), false);
         }
-        let ready = |history: &History| history.busy.len() >= WINDOW;
-        // Progress that is not told, for so long, is waited for no more.
-        let waits = self.progress && self.units.is_some() && self.rates.len() < TRIAL;
-        if waits || !self.histories.values().all(ready) {
+        // A program that tells no progress is not waited for.
+        let tells = self.progress && self.units.is_some() && self.silent < 4 * TRIAL;
+        let waits = tells && self.rates.len() < TRIAL;
+        if waits || !self.histories.values().any(History::is_known) {
             return (Vec::new(), false);
         }
         (self.decide(), true)
@@ -118,18 +136,30 @@ impl Decisions {
                 history.placed = None;
             }
         }
-        let time: u64 = observed.processes.iter().map(|seen| seen.cpu_ns).sum();
-        if let (Some(before), Some(now)) = (self.units, observed.units)
+        self.unread_ns += observed.processes.iter().map(|seen| seen.cpu_ns).sum::<u64>();
+        self.silent += 1;
+        // A file that is just being written over may be empty: the next reading is of both intervals.
+        let Some(now) = observed.units else { return };
+        if let Some(before) = self.units
             && now >= before
         {
-            keep(&mut self.rates, (time, now - before), TRIAL);
+            keep(&mut self.rates, (self.unread_ns, now - before), TRIAL);
         }
-        self.units = observed.units;
+        (self.units, self.unread_ns, self.silent) = (observed.units, 0, 0);
     }
 
     fn decide(&mut self) -> Vec<Action> {
         let processes: Vec<Process> = self.histories.values().map(|history| self.process(history)).collect();
         let plan = decide(&self.domains, &processes, Patience { least: LEAST });
+        let free = self
+            .histories
+            .keys()
+            .zip(&plan.places)
+            .filter_map(|(&process, place)| match place {
+                Place::Free(free) => Some((process, *free)),
+                Place::In(_) => None,
+            });
+        self.free = free.collect();
         let new: Places = (self.histories.iter().zip(&plan.places))
             .filter_map(|((&process, history), place)| {
                 let place = match place {
@@ -156,7 +186,7 @@ impl Decisions {
             self.trial = self.rate().map(|before_ns| Trial {
                 before_ns,
                 places,
-                settled: false,
+                since: 0,
             });
         }
         self.carry(&new, reason(plan.why))
@@ -171,7 +201,8 @@ impl Decisions {
             placed: history.placed.clone(),
             since: history.since,
             preferred: self.preferred.as_ref() == Some(&history.name),
-            fixed: history.seen.left.is_some(),
+            // One that has just begun counts, and is not moved yet.
+            fixed: history.seen.left.is_some() || !history.is_known(),
         }
     }
 
@@ -184,19 +215,15 @@ impl Decisions {
 
     /// A change is compared with what was before. Returns what undoes it, if it lost.
     fn judge(&mut self, mut trial: Trial) -> Vec<Action> {
-        if !trial.settled {
-            trial.settled = true;
+        trial.since += 1;
+        if trial.since == 1 {
             self.rates.clear();
             self.trial = Some(trial);
             return Vec::new();
         }
-        if self.rates.len() < TRIAL {
-            // A program that says nothing any more cannot be compared.
-            self.trial = self.units.is_some().then_some(trial);
-            return Vec::new();
-        }
         let Some(after_ns) = self.rate() else {
-            self.trial = Some(trial);
+            // A program that says nothing any more cannot be compared.
+            self.trial = (trial.since < 4 * TRIAL).then_some(trial);
             return Vec::new();
         };
         let undone = after_ns > trial.before_ns * LOSS;
@@ -252,30 +279,28 @@ impl Decisions {
         self.verified
     }
 
-    /// The medians of a process, its place, and why it has none.
-    pub fn paired(&self, process: u32) -> Option<(Option<u64>, u32, Option<Vec<u32>>, Option<String>)> {
+    /// A process by its medians, with its place, or why it has none.
+    pub fn paired(&self, process: u32) -> Option<PairedProcess> {
         let history = self.histories.get(&process)?;
-        let busy = median(&history.busy).unwrap_or(0);
         let why = match (&history.placed, &history.seen.left) {
             (Some(_), _) => None,
             (None, Some(left)) => Some(left.clone()),
-            _ => Some(self.without_place(process, busy).to_string()),
+            _ if !history.is_known() => Some("it was not watched for long enough".to_string()),
+            _ => Some(
+                self.free
+                    .get(&process)
+                    .map_or(LOST, |free| free_because(*free))
+                    .to_string(),
+            ),
         };
-        Some((median(&history.bytes), busy, history.placed.clone(), why))
-    }
-
-    fn without_place(&self, process: u32, busy: u32) -> &'static str {
-        if self.histories.values().any(|history| history.busy.len() < WINDOW) {
-            return "it was not watched for long enough";
-        }
-        let at = self.histories.keys().position(|&other| other == process);
-        let processes: Vec<Process> = self.histories.values().map(|history| self.process(history)).collect();
-        let plan = decide(&self.domains, &processes, Patience { least: LEAST });
-        match at.map(|at| &plan.places[at]) {
-            Some(Place::Free(free)) => free_because(*free),
-            _ if rounded(busy) == 0 => free_because(Free::Idle),
-            _ => "a place of its own was tried and lost, or is not decided",
-        }
+        Some(PairedProcess {
+            process,
+            name: history.name.clone(),
+            working_set_bytes: median(&history.bytes),
+            busy: median(&history.busy).unwrap_or(0),
+            domains: history.placed.clone(),
+            why,
+        })
     }
 }
 

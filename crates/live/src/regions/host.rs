@@ -45,11 +45,15 @@ struct Watched {
     /// Time that each thread had had a cpu, and waited for one, at the end of the last interval.
     times: HashMap<u32, (u64, u64)>,
     busy: bool,
+    /// The cpus that its cpuset leaves it.
+    cpuset: Vec<u32>,
     /// Looks that found its threads in each domain.
     looks: Vec<u32>,
     /// Whether the source was told that the interval begins.
     begun: bool,
     placed: bool,
+    /// The cpus to which its owner has pinned it.
+    pinned: Option<Vec<u32>>,
     /// Why it is left alone from now on.
     refused: Option<String>,
 }
@@ -212,9 +216,11 @@ impl<L: Linux> Host<L> {
             times: times.collect(),
             // The first interval shows that.
             busy: true,
+            cpuset: Vec::new(),
             looks: vec![0; self.domains.len()],
             begun: false,
             placed: false,
+            pinned: None,
             refused: None,
         };
         self.watched.insert(process, watched);
@@ -295,7 +301,6 @@ impl<L: Linux> Host<L> {
         if threads.is_empty() {
             return None;
         }
-        let cpuset = self.linux.cpuset(process)?;
         let watched = self.watched.get_mut(&process)?;
         let (busy, cpu_ns) = demand(&threads, &watched.times, time);
         watched.times = threads
@@ -303,6 +308,11 @@ impl<L: Linux> Host<L> {
             .map(|thread| (thread.number, (thread.ran, thread.waited)))
             .collect();
         watched.busy = rounded(busy) > 0;
+        // That of an idle process may wait.
+        if watched.busy || watched.cpuset.is_empty() {
+            watched.cpuset = self.linux.cpuset(process)?;
+        }
+        let mut cpus = watched.cpuset.clone();
         let mut bytes = None;
         if watched.begun {
             match self.choice.source.look(process) {
@@ -311,15 +321,22 @@ impl<L: Linux> Host<L> {
                 Err(why) => watched.refused = Some(why),
             }
         }
-        let left = match &watched.refused {
-            Some(why) => Some(why.clone()),
-            None if watched.busy => self.pinned(process, &threads, &cpuset),
-            None => None,
+        let refused = watched.refused.clone();
+        // One that rests for an interval is as it was.
+        let pinned = match watched.busy {
+            true => self.pinned(process, &threads, &cpus),
+            false => watched.pinned.clone(),
         };
         let watched = self.watched.get_mut(&process)?;
+        watched.pinned.clone_from(&pinned);
+        let pinned = pinned.map(|mask| {
+            cpus.retain(|cpu| mask.contains(cpu));
+            format!("its owner has pinned it to cpus {}", list(&mask))
+        });
+        let left = refused.or(pinned);
         let most = watched.looks.iter().max().copied().filter(|&most| most > 0);
         let seen = most.and_then(|most| watched.looks.iter().position(|&looks| looks == most));
-        let usable = |domain: &CacheDomain| domain.cpus.iter().filter(|cpu| cpuset.contains(cpu)).count() as u32;
+        let usable = |domain: &CacheDomain| domain.cpus.iter().filter(|cpu| cpus.contains(cpu)).count() as u32;
         Some(Seen {
             process,
             began: watched.began,
@@ -333,15 +350,24 @@ impl<L: Linux> Host<L> {
         })
     }
 
-    /// Why its owner wants a process left alone: a thread may not use all cpus of its cpuset, and not by our choice.
-    fn pinned(&mut self, process: u32, threads: &[Demand], cpuset: &[u32]) -> Option<String> {
+    /// The cpus to which its owner has pinned a process: a thread may not use all cpus of its cpuset, and not by our choice.
+    fn pinned(&mut self, process: u32, threads: &[Demand], cpuset: &[u32]) -> Option<Vec<u32>> {
         let ours = self.undo.has(process);
-        let pinned = threads.iter().find_map(|thread| {
-            let mask = self.linux.mask(process, thread.number)?;
+        let masks = threads
+            .iter()
+            .filter_map(|thread| self.linux.mask(process, thread.number));
+        let masks: Vec<Vec<u32>> = masks.collect();
+        let is_pinned = |mask: &Vec<u32>| {
             let free = cpuset.iter().all(|cpu| mask.contains(cpu));
-            (!free && !(ours && self.undo.gave(&mask))).then_some(mask)
-        });
-        pinned.map(|mask| format!("its owner has pinned it to cpus {}", list(&mask)))
+            let by_us = ours && self.undo.gave(mask);
+            !(free || by_us)
+        };
+        masks.iter().any(is_pinned).then(|| {
+            let mut all = masks.concat();
+            all.sort_unstable();
+            all.dedup();
+            all
+        })
     }
 
     /// Those that have a place and must be left alone from now on, since their owners have chosen anew. What they chose stands.
@@ -416,19 +442,11 @@ impl<L: Linux> Host<L> {
         Ok(failed)
     }
 
-    /// Threads that began since have inherited their cpus; those of processes that are seen for the last time are remembered.
+    /// Those that are seen for the last time are remembered.
     fn list(&mut self, observed: &Observed) {
         for seen in &observed.processes {
-            let Some((working_set_bytes, busy, domains, why)) = self.decisions.paired(seen.process) else {
+            let Some(paired) = self.decisions.paired(seen.process) else {
                 continue;
-            };
-            let paired = PairedProcess {
-                process: seen.process,
-                name: seen.name.clone(),
-                working_set_bytes,
-                busy,
-                domains,
-                why,
             };
             if self.listed.len() < LISTED || self.listed.contains_key(&seen.process) {
                 self.listed.insert(seen.process, paired);

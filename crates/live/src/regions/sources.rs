@@ -4,6 +4,9 @@
 //! |---|---|
 //! | [`Referenced`] | the pages that were touched in the interval, those of program text and libraries among them |
 //! | [`Damon`] | the regions that the kernel's monitor found accessed lately |
+//! | [`occupancy`] | what the last cache holds of the process |
+
+mod occupancy;
 
 use std::time::Duration;
 
@@ -27,7 +30,7 @@ pub trait Source: Send {
 }
 
 /// The names of all sources, the best first.
-pub const NAMES: [&str; 2] = ["referenced", damon::NAME];
+pub const NAMES: [&str; 3] = ["referenced", damon::NAME, occupancy::NAME];
 
 /// The source that is used, and why the others are not.
 pub struct Choice {
@@ -47,21 +50,19 @@ pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Ch
     let mut others = Vec::new();
     let mut found: Option<Box<dyn Source>> = None;
     for name in NAMES {
-        let why = match (&found, asked) {
-            (_, Some(asked)) if asked != name => "another one was asked for".to_string(),
-            (Some(better), _) => format!("it was not tried: {} comes before it", better.name()),
-            _ => match probe(root, name, interval) {
-                Ok(source) => {
+        let why = match (asked.is_none_or(|asked| asked == name), &found) {
+            (false, _) => "another one was asked for".to_string(),
+            (true, found_before) => match (probe(root, name, interval), found_before) {
+                (Err(why), _) => why,
+                (Ok(_), Some(better)) => format!("it works, too; {} comes before it", better.name()),
+                (Ok(source), None) => {
                     found = Some(source);
                     continue;
                 }
-                Err(why) => why,
             },
         };
         others.push((name.to_string(), why));
     }
-    let why = "occupancy of the last cache is not read by this version".to_string();
-    others.push(("resctrl".to_string(), why));
     match found {
         Some(source) => Ok(Choice { source, others }),
         None => Err(RegionsError::NoSource(others)),
@@ -69,6 +70,9 @@ pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Ch
 }
 
 fn probe(root: &Root, name: &str, interval: Duration) -> Result<Box<dyn Source>, String> {
+    if name == occupancy::NAME {
+        return Ok(Box::new(occupancy::probe(root)?));
+    }
     if name == damon::NAME {
         let monitor = damon::probe(root, interval)?;
         return Ok(Box::new(Damon {

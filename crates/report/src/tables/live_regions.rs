@@ -200,9 +200,9 @@ mod tests {
         for part in [
             "dry run: nothing was changed",
             "--act",
-            "0: L2 of cpus 0, 512 KiB: seen 2 MiB and 2.00 busy threads, decided 1 MiB and 1.50",
-            "7 (x): working set 1 MiB, 1.00 busy threads; cache 0",
-            "1 MiB at the fullest cache, instead of 2 MiB at worst",
+            "0: L2 of cpus 0, 512 KB: seen 2.00 MB and 2.00 busy threads, decided 1.00 MB and 1.50",
+            "7 (x): working set 1.00 MB, 1.00 busy threads; cache 0",
+            "1.00 MB at the fullest cache, instead of 2.00 MB at worst",
             "would do    3.0 s: 7 (x) to cache 0: a reason",
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");

@@ -1,6 +1,6 @@
 //! The end: everything is undone, and said.
 
-use results::{LiveRegions, PairingDomain, SourceNotUsed};
+use results::{LiveRegions, PairedProcess, PairingDomain, SourceNotUsed};
 
 use super::super::decisions::reason;
 use super::super::error::RegionsError;
@@ -33,6 +33,14 @@ impl<L: Linux> Host<L> {
                 decided_busy: after.busy,
             }
         });
+        let mut processes: Vec<PairedProcess> = self.listed.values().cloned().collect();
+        processes.sort_by_key(|process| {
+            (
+                process.domains.is_none(),
+                std::cmp::Reverse(process.busy),
+                process.process,
+            )
+        });
         let why = plan.map_or("no process was watched for long enough", |plan| reason(plan.why));
         let source = &self.choice.source;
         Ok(LiveRegions {
@@ -50,7 +58,7 @@ impl<L: Linux> Host<L> {
                 .collect(),
             preferred: self.config.preferred.clone(),
             domains: domains.collect(),
-            processes: self.listed.values().cloned().collect(),
+            processes,
             fullest_before_bytes: plan.map(|plan| plan.fullest_before),
             fullest_after_bytes: plan.map(|plan| plan.fullest_after),
             why: why.to_string(),
