@@ -20,8 +20,10 @@ from measure import spread, with_spread
 LARGE, SMALL = 1 << 20, 16 << 10
 # More reads than any run lasts for.
 ENDLESS = 10**12
-READS = 150_000_000
+READS = 200_000_000
 STAY = 1_000_000
+# A process is placed after three intervals.
+INTERVAL = "250ms"
 # The cpu of each of the two large ones and the two small ones at the start.
 INITIAL = {"apart": (0, 1, 0, 1), "large together": (0, 0, 1, 1), "all on one": (0, 0, 0, 0), "the kernel's": None}
 BY_HAND = (0, 1, 0, 1)
@@ -82,7 +84,7 @@ def ended(process):
 
 
 def right(masks):
-    """Whether one large and one small one are on each of two cpus."""
+    """True where one large and one small one are on each of two cpus."""
     large, small = masks[:2], masks[2:]
     return all(len(mask) == 1 for mask in masks) and large[0] != large[1] and small[0] != small[1]
 
@@ -95,7 +97,7 @@ def starts(domicile, memlat, count):
         for _ in range(count):
             with tempfile.TemporaryDirectory() as state, Four(memlat, ENDLESS, placement, False) as four:
                 before = four.masks()
-                watching = daemon(domicile, four, state, "250ms")
+                watching = daemon(domicile, four, state, INTERVAL)
                 began = time.monotonic()
                 while not right(four.masks()) and time.monotonic() < began + 5:
                     time.sleep(0.02)
@@ -116,7 +118,7 @@ def once(domicile, memlat, how):
     """Nanoseconds of processor time for each read of the large ones; the daemon's own share of a cpu."""
     placement = {"taskset": BY_HAND, "taskset, large together": INITIAL["large together"]}.get(how)
     with tempfile.TemporaryDirectory() as state, Four(memlat, READS, placement, True) as four:
-        watching = daemon(domicile, four, state, "1s") if how == "daemon" else None
+        watching = daemon(domicile, four, state, INTERVAL) if how == "daemon" else None
         times = four.seconds()
         report = ended(watching) if watching else None
     share = report["own_ns"] / report["wall_ns"] if report else None

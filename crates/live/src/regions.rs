@@ -40,13 +40,13 @@ pub struct Config {
     pub duration: Option<Duration>,
     /// The name of a program that gets domains of its own.
     pub preferred: Option<String>,
-    /// Whether processes are placed. Else what would be done is found out, once.
+    /// True: processes are placed. False: a dry run finds out, once, what would be done.
     pub acts: bool,
-    /// Where a program writes how many units of its work it has done.
+    /// The file in which a program writes how many units of its work it has done.
     pub progress: Option<PathBuf>,
 }
 
-/// Who is watched.
+/// The processes that are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
     Processes(Vec<u32>),
@@ -59,13 +59,13 @@ pub enum Whom {
 }
 
 impl Whom {
-    /// Whether there is nothing to wait for once nobody is there.
+    /// True where there is nothing to wait for once nobody is there.
     fn ends(&self) -> bool {
         matches!(self, Whom::Processes(_))
     }
 }
 
-/// What was found before anybody is watched: the machine's domains, and a source.
+/// The machine's domains and a source, found before anybody is watched.
 pub struct Prepared {
     config: Config,
     domains: Vec<CacheDomain>,
@@ -103,7 +103,7 @@ impl Prepared {
         &self.domains
     }
 
-    /// Begins to watch. What another one that was killed has left is put in order first.
+    /// Begins to watch. Threads that a killed run has left get their cpus first.
     ///
     /// Errors: there is no such process or group; the log cannot be written.
     pub fn watch(self, whom: Whom, undo: Undo, log: Option<Box<dyn Write + Send>>) -> Result<Host<Here>, RegionsError> {

@@ -1,18 +1,18 @@
-//! What became of processes that are paired with cache domains on a running system.
+//! The outcome for processes that are paired with cache domains on a running system.
 
 use serde::{Deserialize, Serialize};
 
 use crate::SourceNotUsed;
 
-/// What `daemon --regions --json` prints.
+/// The result of `daemon --regions --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LiveRegions {
-    /// Whether processes were placed; else it was a dry run, and nothing was changed.
+    /// True: processes were placed. False: it was a dry run, and nothing was changed.
     pub acted: bool,
-    /// Where it is known from how much memory a process uses.
+    /// The source of working sets.
     pub source: String,
-    /// What the source counts, and what it does not see.
+    /// Its count, and the limits of that.
     pub source_limit: String,
     /// Sources that are not used, and why.
     pub other_sources: Vec<SourceNotUsed>,
@@ -27,15 +27,15 @@ pub struct LiveRegions {
     pub fullest_before_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fullest_after_bytes: Option<u64>,
-    /// Why it was changed last, or was not.
+    /// The reason of the last change, or for none.
     pub why: String,
-    /// What was done, or in a dry run would have been; of a long run the last ones.
+    /// The actions, which a dry run did not carry out; of a long run the last ones.
     pub actions: Vec<PairingAction>,
     /// All that were done, also those that are not listed.
     pub actions_count: u64,
     /// Changes that were held against the progress of the program.
     pub trials: Vec<PairingTrial>,
-    /// Whether it is known what the last change gained.
+    /// True where the program's progress says that the last change did not lose.
     pub verified: bool,
     /// Threads that have the cpus again that they had before: at the end of this run, and at its start from one that was killed.
     pub restored_threads: u64,
@@ -82,7 +82,7 @@ pub struct PairedProcess {
     /// The domains that it was given, by their order; absent where it runs wherever the kernel takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domains: Option<Vec<u32>>,
-    /// Why it has no place; absent where it has one.
+    /// The reason why it has no place; absent where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -99,7 +99,7 @@ pub struct PairingAction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domains: Option<Vec<u32>>,
     pub why: String,
-    /// What kept it from being carried out.
+    /// The error that kept it from being carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }

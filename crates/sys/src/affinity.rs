@@ -152,7 +152,7 @@ pub fn allow(thread: u32, cpus: &[u32]) -> std::io::Result<()> {
     let thread = raw.ok_or_else(|| std::io::Error::from(rustix::io::Errno::SRCH))?;
     let mut set = CpuSet::new();
     for &cpu in cpus {
-        // What the type has no room for the kernel does not have either, in most of its builds.
+        // The type has room for as many cpus as most kernels are built for.
         if (cpu as usize) < CpuSet::MAX_CPU {
             set.set(cpu as usize);
         }

@@ -7,7 +7,7 @@ use crate::{Root, SysError};
 
 /// The cpus of a process's cpuset, those only that are online.
 ///
-/// Where no group can be seen that has a list of cpus, that is all of them. Errors: absent where the process is gone.
+/// All of them if no group can be seen that has a list of cpus. Errors: absent where the process is gone.
 pub fn of(root: &Root, process: u32) -> Result<CpuSet, SysError> {
     let online = cpus(root)?.online;
     let path = format!("proc/{process}/cpuset");

@@ -25,7 +25,7 @@ pub fn bytes(root: &Root, process: u32) -> Result<u64, SysError> {
     bytes.ok_or_else(|| root.malformed(&path, &text, "a line Referenced: in kB"))
 }
 
-/// Whether the kernel keeps such bits: tried on this process.
+/// Finds out by this process if the kernel keeps such bits.
 pub fn probe(root: &Root) -> Result<(), SysError> {
     let mine = std::process::id();
     clear(root, mine)?;

@@ -56,7 +56,7 @@ pub struct Demand {
     pub waited: u64,
 }
 
-/// What the threads of a process ask of cpus, ascending by number. One that ends meanwhile may be missing.
+/// The demand of each thread of a process, ascending by number. One that ends meanwhile may be missing.
 ///
 /// Errors: [`Problem::Absent`](crate::Problem::Absent) where there is no such process.
 pub fn demand(root: &Root, process: u32) -> Result<Vec<Demand>, SysError> {

@@ -1,4 +1,4 @@
-//! What is decided after each interval: medians of what was observed, the policy, and trials against a program's progress.
+//! Decisions after each interval: medians of what was observed, the policy, and trials against a program's progress.
 //!
 //! Nothing here reads a clock or asks the system, so that a log that is told again gives the same actions.
 
@@ -34,7 +34,7 @@ struct History {
 }
 
 impl History {
-    /// Whether it was seen for long enough.
+    /// True once it was seen for long enough.
     fn is_known(&self) -> bool {
         self.busy.len() >= WINDOW
     }
@@ -255,7 +255,7 @@ impl Decisions {
             };
             history.placed.clone_from(domains);
             history.since = 0;
-            // What must be left alone has no place of ours.
+            // A process that must be left alone has no place of ours.
             if history.seen.left.is_none() {
                 actions.push(Action {
                     process,

@@ -23,7 +23,7 @@ pub struct Process {
     pub parent: u32,
     pub threads: BTreeMap<u32, Thread>,
     pub cpuset: Vec<u32>,
-    /// What the kernel refuses its threads with.
+    /// The error with which the kernel refuses its threads.
     pub refuses: Option<i32>,
 }
 
@@ -60,7 +60,7 @@ impl Process {
     }
 }
 
-/// What there is on the machine: shared by the system, the source and the test.
+/// All that is on the machine: shared by the system, the source and the test.
 #[derive(Debug, Default)]
 pub struct World {
     pub now: Duration,

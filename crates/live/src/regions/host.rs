@@ -5,7 +5,7 @@
 //! 1. It sees which processes there are, and tells the source of those that are busy that an interval begins.
 //! 2. It waits, and looks several times where the threads of those run that have no place.
 //! 3. It reads processor time, working sets, and the progress of a program that tells it.
-//! 4. What was observed goes to the log and to [`super::decisions`]. What is decided is carried out, or in a dry run only said.
+//! 4. The observations go to the log and to [`super::decisions`]. Decisions are carried out, or in a dry run only said.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Write;
@@ -49,7 +49,7 @@ struct Watched {
     cpuset: Vec<u32>,
     /// Looks that found its threads in each domain.
     looks: Vec<u32>,
-    /// Whether the source was told that the interval begins.
+    /// The source was told that the interval begins.
     begun: bool,
     placed: bool,
     /// The cpus to which its owner has pinned it.
@@ -172,12 +172,12 @@ impl<L: Linux> Host<L> {
         Ok(time_left && (self.config.acts || !self.decided))
     }
 
-    /// Who is there is watched from now on, who is gone no more.
+    /// Begins to watch those that have come, and ends it for those that are gone.
     fn meet(&mut self) -> Result<(), RegionsError> {
         let there = match self.linux.members(&self.whom) {
             Ok(there) => there,
             Err(error) if self.watched.is_empty() => return Err(RegionsError::Nobody(error.to_string())),
-            // What cannot be listed just now is asked for again.
+            // The next interval asks again.
             Err(_) => return Ok(()),
         };
         let began: BTreeMap<u32, u64> = there
@@ -370,7 +370,7 @@ impl<L: Linux> Host<L> {
         })
     }
 
-    /// Those that have a place and must be left alone from now on, since their owners have chosen anew. What they chose stands.
+    /// Those that have a place and must be left alone from now on, since their owners have chosen anew. That choice stands.
     fn give_up(&mut self, observed: &Observed) -> Result<(), RegionsError> {
         for seen in observed.processes.iter().filter(|seen| seen.left.is_some()) {
             if self.watched.get(&seen.process).is_some_and(|watched| watched.placed) {

@@ -1,4 +1,4 @@
-//! What the host asks of Linux, apart from working sets; tests put a made-up machine in its place.
+//! The questions that the host asks of Linux, apart from working sets; tests put a made-up machine in its place.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub trait Linux {
     fn own_time(&mut self) -> Duration;
     /// The processes of whom is watched that are there just now.
     fn members(&mut self, whom: &Whom) -> Result<Vec<u32>, SysError>;
-    /// What tells a process from a later one of the same number; `None` where it is gone.
+    /// A number that tells a process from a later one of the same number; `None` where it is gone.
     fn began(&mut self, process: u32) -> Option<u64>;
     fn name(&mut self, process: u32) -> String;
     /// The threads of a process; empty where it is gone.

@@ -1,4 +1,4 @@
-//! What was observed and done, as JSON lines.
+//! Observations and actions, as JSON lines.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ pub const VERSION: u32 = 1;
 pub enum Entry {
     Begins(Begins),
     Observed(Observed),
-    /// What is decided after what stands before; in a dry run it is not carried out.
+    /// A decision over the lines before; a dry run does not carry it out.
     Acts(Action),
     /// An action was not carried out.
     Failed {
@@ -24,16 +24,16 @@ pub enum Entry {
     },
 }
 
-/// What decisions are built of.
+/// The facts that decisions are built of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Begins {
     pub version: u32,
     pub source: String,
     pub domains: Vec<LoggedDomain>,
     pub preferred: Option<String>,
-    /// Whether a program says how much of its work it has done.
+    /// A program says how much of its work it has done.
     pub progress: bool,
-    /// Whether actions are carried out.
+    /// Actions are carried out.
     pub acts: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct Seen {
     /// The domain in which its threads were seen most often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<u32>,
-    /// Why it must be left alone.
+    /// The reason why it must be left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
 }
@@ -87,7 +87,7 @@ pub struct Action {
     pub why: String,
 }
 
-/// Where entries are written; nowhere, where no log is wanted.
+/// The place of entries; none where no log is wanted.
 pub struct Log {
     to: Option<Box<dyn Write + Send>>,
 }
@@ -107,7 +107,7 @@ impl Log {
         written.map_err(RegionsError::Log)
     }
 
-    /// What was written is there for others to read.
+    /// Makes all entries visible to others.
     pub fn flush(&mut self) -> Result<(), RegionsError> {
         self.to.as_mut().map_or(Ok(()), Write::flush).map_err(RegionsError::Log)
     }

@@ -10,7 +10,7 @@ use super::log::{Action, Entry, VERSION};
 /// A log that was told again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// What was decided when the log was written, and what is decided now.
+    /// The actions when the log was written, and those of now.
     pub before: Vec<Action>,
     pub now: Vec<Action>,
 }

@@ -1,4 +1,4 @@
-//! Where it is known from how much memory a process uses.
+//! Sources that say how much memory a process uses.
 //!
 //! | source | a working set is |
 //! |---|---|
@@ -17,7 +17,7 @@ use crate::homes::sources::{Lost, Source as Touches, damon};
 
 pub trait Source: Send {
     fn name(&self) -> &'static str;
-    /// What it counts and what it does not see, in one sentence.
+    /// Its count and the limits of that, in one sentence.
     fn limit(&self) -> &'static str;
     /// An interval begins.
     ///

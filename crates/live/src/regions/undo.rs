@@ -33,7 +33,7 @@ struct Kept {
     cpus: String,
 }
 
-/// What is in the file.
+/// The content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Saved {
     threads: Vec<Kept>,
@@ -61,7 +61,7 @@ pub fn folder() -> Result<PathBuf, RegionsError> {
         .ok_or(RegionsError::NoFolder)
 }
 
-/// Whether a dry run was shown once, which comes before the first change.
+/// The mark of a dry run that was shown, which comes before the first change.
 pub struct Shown(PathBuf);
 
 impl Shown {
@@ -135,12 +135,12 @@ impl Undo {
         }
     }
 
-    /// Whether a process was given cpus here.
+    /// True where a process was given cpus here.
     pub fn has(&self, process: u32) -> bool {
         self.kept.range((process, 0)..=(process, u32::MAX)).next().is_some()
     }
 
-    /// Whether cpus are such as were given to a thread here, and it may have inherited them.
+    /// True for cpus that were given to a thread here: another one may have inherited them.
     pub fn gave(&self, cpus: &[u32]) -> bool {
         self.given.contains(&list(cpus))
     }

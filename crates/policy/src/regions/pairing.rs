@@ -293,7 +293,7 @@ fn wide_enough(process: &Process, domains: &[u32], busy: u32) -> Vec<u32> {
     domains.iter().copied().filter(fits).collect()
 }
 
-/// Whether a process that gets a part of the domains does not have it yet.
+/// True where a process that gets a part of the domains does not have it yet.
 fn unplaced_part(processes: &[Process], state: &[State]) -> bool {
     let differs = |(process, state): (&Process, &State)| match state {
         State::Held(domains) => process.placed.as_ref() != Some(domains),

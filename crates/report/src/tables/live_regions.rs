@@ -1,4 +1,4 @@
-//! What became of processes that are paired with cache domains.
+//! The outcome for processes that are paired with cache domains.
 
 use results::{LiveRegions, PairedProcess, PairingAction, PairingDomain, PairingTrial, bytes, count, percent};
 

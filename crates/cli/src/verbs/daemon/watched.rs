@@ -1,4 +1,4 @@
-//! Who is watched, for how long, and how: options shared by `--homes` and `--regions`.
+//! Options that say which processes are watched, for how long, and how: shared by `--homes` and `--regions`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::destination::Overwrite;
 use crate::failure::Failure;
 use crate::verbs::watching::Watching;
 
-/// Where control groups are.
+/// The folder of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 #[derive(Args)]

@@ -95,6 +95,11 @@ impl<L: Linux> Host<L> {
                 "no process that was watched is named {name}: nobody was preferred"
             ));
         }
+        if self.domains.iter().all(|domain| domain.cpus.len() == 1) {
+            let turns = "each cache serves one cpu: processes that share it take turns, so a place saves only what they bring in \
+                         again after each turn";
+            notes.push(turns.to_string());
+        }
         let what = "memory that processes share counts for each of them, and the work of processes that are not watched does not \
                     count";
         notes.push(what.to_string());

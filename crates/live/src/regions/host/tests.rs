@@ -17,7 +17,7 @@ fn four() -> Fake {
     Fake::with(sizes.map(|(number, bytes)| (number, Process::busy(number, bytes))))
 }
 
-/// What is written, for the test to read.
+/// The log, for the test to read.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -134,7 +134,7 @@ fn one_odd_reading_decides_nothing() {
     fake.change(|world| world.processes.get_mut(&13).unwrap().bytes = MIB / 64);
     go(&mut host, 10);
     assert_eq!(fake.masks(), masks);
-    // What stays so, decides.
+    // A change that lasts decides.
     fake.change(|world| {
         world.processes.get_mut(&11).unwrap().bytes = MIB / 64;
         world.processes.get_mut(&13).unwrap().bytes = MIB;
@@ -273,7 +273,7 @@ fn a_change_after_which_less_is_done_is_undone_and_not_repeated() {
         (report.trials.len(), report.trials[0].undone, report.verified),
         (1, true, false)
     );
-    // Where it gains, it stays.
+    // A change that gains stays.
     let fake = four();
     fake.change(|world| (world.units, world.pace) = (Some(0.0), 100.0));
     let mut host = room.host(&fake);

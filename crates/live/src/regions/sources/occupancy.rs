@@ -1,4 +1,4 @@
-//! What the last cache holds of each process, as the processor counts it (resctrl: Intel CMT, AMD, Arm MPAM).
+//! The part of the last cache that each process holds, as the processor counts it (resctrl: Intel CMT, AMD, Arm MPAM).
 //!
 //! Each process gets a group of its own for monitoring. Threads that begin later are in the group of the one that began them.
 
@@ -18,7 +18,7 @@ const ESRCH: i32 = 3;
 
 pub struct Occupancy {
     root: Root,
-    /// Where groups for monitoring are made.
+    /// The folder of groups for monitoring.
     groups: PathBuf,
     watched: BTreeMap<u32, PathBuf>,
 }
