@@ -108,7 +108,7 @@ pub struct PairingAction {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairingTrial {
-    /// Processor time of the watched processes for each unit that was done.
+    /// Processor time of the preferred program, else of all watched processes, for each unit that was done.
     pub before_ns: f64,
     pub after_ns: f64,
     /// It lost, and was undone.

@@ -136,7 +136,14 @@ impl Decisions {
                 history.placed = None;
             }
         }
-        self.unread_ns += observed.processes.iter().map(|seen| seen.cpu_ns).sum::<u64>();
+        // A preferred program is the one that tells its progress; else all may have a part in it.
+        let counts = |seen: &&Seen| self.preferred.as_ref().is_none_or(|name| *name == seen.name);
+        self.unread_ns += observed
+            .processes
+            .iter()
+            .filter(counts)
+            .map(|seen| seen.cpu_ns)
+            .sum::<u64>();
         self.silent += 1;
         // A file that is just being written over may be empty: the next reading is of both intervals.
         let Some(now) = observed.units else { return };

@@ -254,6 +254,7 @@ fn state(domains: &[Domain], process: &Process, part: Option<&Vec<u32>>, patienc
     let recent = process.since < patience.least;
     if let Some(placed) = &process.placed
         && (recent || busy == 0)
+        && placed.iter().all(|&domain| process.cpus[domain as usize] > 0)
     {
         return State::Held(placed.clone());
     }
@@ -316,7 +317,8 @@ fn board(domains: &[Domain], processes: &[Process], state: &[State]) -> Board {
                 busy: rounded(process.busy),
                 may: may.clone(),
                 placed: process.placed.as_ref().and_then(|placed| match placed[..] {
-                    [one] => Some(one),
+                    // Its cpuset may have changed.
+                    [one] if process.cpus[one as usize] > 0 => Some(one),
                     _ => None,
                 }),
             }),
@@ -352,14 +354,15 @@ fn spread(loads: &mut [Load], process: &Process, over: &[u32]) {
     }
 }
 
-/// The load of each domain; a process without a place counts where it was seen, or in equal parts.
+/// The load of each domain; a process that has no place because that gains nothing counts where it was seen, if it was.
 fn loads(domains: &[Domain], processes: &[Process], places: &[Place]) -> Vec<Load> {
     let mut loads = vec![Load::default(); domains.len()];
     for (process, place) in processes.iter().zip(places) {
         match (place, process.seen) {
             (Place::In(domains), _) => spread(&mut loads, process, domains),
-            (Place::Free(Free::Wide), _) | (_, None) => spread(&mut loads, process, &usable(process)),
-            (_, Some(seen)) => spread(&mut loads, process, &[seen]),
+            (Place::Free(Free::NoGain), Some(seen)) => spread(&mut loads, process, &[seen]),
+            // Those that cannot be moved count as they do in the decision.
+            (Place::Free(_), _) => spread(&mut loads, process, &usable(process)),
         }
     }
     loads

@@ -75,10 +75,12 @@ impl Board {
     ///
     /// Ensures: of equally good places those that move less.
     pub fn best(&self, now: &Given) -> (Given, Score) {
-        let mut kept = self.balanced(now);
-        let began = self.score(&kept);
+        // One that has outgrown its domain is there all the same.
+        let began = self.score(&self.balanced(now, |_, _| true));
+        let fits = |at: usize, cache: u32| self.pieces[at].may.contains(&cache);
+        let mut kept = self.balanced(now, fits);
         self.improve(&mut kept);
-        let mut anew = self.balanced(&vec![None; now.len()]);
+        let mut anew = self.balanced(&vec![None; now.len()], fits);
         self.improve(&mut anew);
         match self.score(&anew) < self.score(&kept) {
             true => (anew, began),
@@ -87,10 +89,11 @@ impl Board {
     }
 
     /// By the balancer: those that have a place keep it; each other one goes where threads share cpus the least.
-    fn balanced(&self, now: &Given) -> Given {
+    /// `keeps` says if one keeps the place that it has.
+    fn balanced(&self, now: &Given, keeps: impl Fn(usize, u32) -> bool) -> Given {
         let items: Vec<Item> = self.pieces.iter().map(|piece| piece.item).collect();
         let taken: Vec<u64> = self.taken.iter().map(|load| load.bytes).collect();
-        let stays = |at: usize| now[at].filter(|cache| self.pieces[at].may.contains(cache));
+        let stays = |at: usize| now[at].filter(|&cache| keeps(at, cache));
         let rank = |at: usize, cache: u32, given: &[Option<u32>]| {
             let piece = &self.pieces[at];
             piece.may.contains(&cache).then(|| {
