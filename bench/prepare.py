@@ -37,6 +37,13 @@ def build(target):
     }
 
 
+def memlat(target):
+    """The program of random reads in regions of memory."""
+    program = target / "memlat"
+    subprocess.run([os.environ.get("CC", "gcc"), "-O2", "-o", program, ROOT / "workloads/memlat/memlat.c"], check=True)
+    return program
+
+
 def synthetic(programs, folder, kind, references, threads=1, sharing="own", raw=False):
     """A made-up trace, and its references in raw form; kept from run to run."""
     name = f"{kind}-{references}-{threads}-{sharing}"

@@ -11,6 +11,7 @@ mod lists;
 mod order;
 mod probe;
 mod profiles;
+mod regions;
 mod reproduce;
 mod reproduce_grid;
 mod reproduce_slots;

@@ -23,6 +23,7 @@ mod means;
 #[allow(unsafe_code)]
 mod pool;
 pub mod protocol;
+pub mod regions;
 pub mod resctrl;
 pub mod slots;
 #[allow(unsafe_code)]

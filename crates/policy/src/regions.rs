@@ -3,12 +3,14 @@
 //!
 //! From the lowest up: [`partition`] says which page is in which region, and of what kind a region is; [`phase`] finds regions by the
 //! touches of a short while; [`working_set`] says how much of a region is in use; [`balance`] gives regions caches;
-//! [`conditions`] say whether that pays; [`scheduler`] is the policy, which does all of it in turn.
+//! [`conditions`] say whether that pays; [`scheduler`] is the policy, which does all of it in turn. [`pairing`] gives whole
+//! processes caches, by the same balancer.
 
 pub mod balance;
 mod closing;
 pub mod conditions;
 mod deciding;
+pub mod pairing;
 pub(crate) mod params;
 pub mod partition;
 pub mod phase;

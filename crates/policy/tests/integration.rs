@@ -5,6 +5,7 @@ mod hints;
 mod homes;
 mod kernel_balancing;
 mod order;
+mod pairing;
 mod placement;
 mod plans;
 mod regions;

@@ -8,6 +8,7 @@ mod gains;
 mod homes;
 mod lists;
 mod live_homes;
+mod live_regions;
 mod outcomes;
 mod sharing;
 mod split;
@@ -21,6 +22,7 @@ pub use comparison::{ROWS as COMPARED_ROWS, of_comparison, unchanged};
 pub use found::{daemon, doctor};
 pub use lists::{machines, policies};
 pub use live_homes::live_homes;
+pub use live_regions::live_regions;
 pub use outcomes::{own, times};
 pub use split::levels;
 

@@ -23,6 +23,7 @@ mod hints;
 mod homes_advice;
 mod lenient;
 mod live_homes;
+mod live_regions;
 mod number;
 mod outcome;
 mod placed;
@@ -66,6 +67,7 @@ pub use live_homes::{
     HomesCopies, HomesFailed, HomesInterval, HomesMoves, HomesProcess, HomesReplication, HomesSamples, KernelBalancing,
     LiveHomes, ReplicationMode, SourceNotUsed,
 };
+pub use live_regions::{LiveRegions, PairedProcess, PairingAction, PairingDomain, PairingTrial};
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, PageFaults, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};

@@ -16,7 +16,7 @@ use crate::cost::{self, Cost};
 use crate::domains::Domain;
 use crate::home::Home;
 use crate::job::hand_over;
-use crate::worker::Worker;
+use crate::worker::{Outside, Worker};
 
 /// A worker, or a caller, looks for so long before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -95,7 +95,8 @@ impl Caches {
             for cache in 0..caches.domains.len() as u32 {
                 caches.hire(cache)?;
             }
-            caches.cost = cost::measured(&caches);
+            let other = caches.other();
+            caches.cost = cost::measured(|| caches.hand(other, || ()), 4 * SPIN);
         }
         Ok(caches)
     }
@@ -106,7 +107,7 @@ impl Caches {
         let own = Arc::clone(&worker);
         let run = move || {
             // Where the kernel refuses, the worker runs anywhere: slower, and right.
-            let _ = affinity::allow_here(&cpus);
+            let _ = affinity::allow(None, &cpus);
             WORKER.set(Some((Arc::as_ptr(&own) as usize, cache)));
             own.run(SPIN);
         };
@@ -209,20 +210,19 @@ impl Caches {
     }
 
     /// Another cache than the caller's.
-    pub(crate) fn other(&self) -> u32 {
+    fn other(&self) -> u32 {
         let here = self.here();
         (0..self.domains.len() as u32)
             .find(|cache| Some(*cache) != here)
             .unwrap_or(0)
     }
 
-    pub(crate) fn spin(&self) -> Duration {
-        SPIN
-    }
-
-    pub(crate) fn hand<Value: Send>(&self, cache: u32, work: impl FnOnce() -> Value + Send) -> Value {
-        let own = self.worker().map(|(worker, _)| worker);
-        hand_over(work, &self.workers[cache as usize], SPIN, own)
+    fn hand<Value: Send>(&self, cache: u32, work: impl FnOnce() -> Value + Send) -> Value {
+        let hand = |errand| self.workers[cache as usize].hand(errand);
+        match self.worker() {
+            Some((own, _)) => hand_over(work, hand, SPIN, own),
+            None => hand_over(work, hand, SPIN, &Outside),
+        }
     }
 }
 

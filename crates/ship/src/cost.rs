@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::caches::Caches;
-
 /// Times, in nanoseconds: there and back, with nothing to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -16,24 +14,21 @@ pub struct Cost {
 const AWAKE: usize = 201;
 const ASLEEP: usize = 5;
 
-/// Hands over nothing, to the worker of another cache than the caller's.
-pub(crate) fn measured(caches: &Caches) -> Cost {
-    let other = caches.other();
-    let round = |pause: Duration| {
-        std::thread::sleep(pause);
+/// `hand` hands over nothing; `pause` is long enough for the worker to fall asleep.
+pub(crate) fn measured(hand: impl Fn(), pause: Duration) -> Cost {
+    let timed = || {
         let began = Instant::now();
-        caches.hand(other, || ());
+        hand();
         began.elapsed()
     };
     // The first ones wake the worker, and bring its stack and code.
-    (0..8).for_each(|_| caches.hand(other, || ()));
+    (0..8).for_each(|_| hand());
     Cost {
-        awake_ns: median((0..AWAKE).map(|_| {
-            let began = Instant::now();
-            caches.hand(other, || ());
-            began.elapsed()
+        awake_ns: median((0..AWAKE).map(|_| timed())),
+        asleep_ns: median((0..ASLEEP).map(|_| {
+            std::thread::sleep(pause);
+            timed()
         })),
-        asleep_ns: median((0..ASLEEP).map(|_| round(4 * caches.spin()))),
     }
 }
 

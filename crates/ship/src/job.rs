@@ -18,8 +18,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::worker::Worker;
-
 const WAITED_FOR: u32 = 0;
 /// The caller sleeps: whoever ends the job wakes it.
 const SLEEPING: u32 = 1;
@@ -48,25 +46,43 @@ pub(crate) struct Errand(*const Header);
 // SAFETY: the closure and its value are `Send` where the address is made (`Job::errand`), and only one thread runs it.
 unsafe impl Send for Errand {}
 
-/// Has a worker run a closure, and waits for it. Its value is returned, and its panic goes on here.
+/// A caller that waits: what it does meanwhile.
+pub(crate) trait Waits {
+    /// Does something else, if there is something, and says whether it did.
+    fn serve(&self) -> bool;
+    /// Sleeps until somebody wakes the thread; not at all if `ready`.
+    fn sleep(&self, ready: &dyn Fn() -> bool);
+}
+
+/// Has another thread run a closure, and waits for it. Its value is returned, and its panic goes on here.
 ///
-/// `own`: the worker that the caller is, if it is one. It serves others while it waits: they may wait for this very job. The caller
-/// looks for `spin` before it sleeps.
+/// `hand` gives the errand to whoever runs it. The caller looks for `spin` before it sleeps.
 pub(crate) fn hand_over<Work: FnOnce() -> Value + Send, Value: Send>(
     work: Work,
-    worker: &Worker,
+    hand: impl FnOnce(Errand),
     spin: Duration,
-    own: Option<&Worker>,
+    caller: &impl Waits,
 ) -> Value {
     let job = Job::new(work);
-    // SAFETY: the job stays where it is until it was waited for, and nothing unwinds before: `hand` and `wait` do not, and errands
-    // that are served meanwhile catch panics.
-    worker.hand(unsafe { job.errand() });
-    job.wait(spin, own);
+    let whole = Whole;
+    // SAFETY: an errand is consumed by the one run that it is for. The job stays where it is until it was waited for: who unwinds
+    // before ends the process (`whole`).
+    hand(unsafe { job.errand() });
+    job.wait(spin, caller);
+    std::mem::forget(whole);
     match job.value.into_inner() {
         Some(Ok(value)) => value,
         Some(Err(panic)) => resume_unwind(panic),
         None => unreachable!("a job that is done has a value"),
+    }
+}
+
+/// Ends the process where a frame would be left that another thread still uses.
+struct Whole;
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        std::process::abort();
     }
 }
 
@@ -94,11 +110,11 @@ impl<Work: FnOnce() -> Value + Send, Value: Send> Job<Work, Value> {
     }
 
     /// Waits until the job has been run.
-    fn wait(&self, spin: Duration, own: Option<&Worker>) {
+    fn wait(&self, spin: Duration, caller: &impl Waits) {
         let mut began: Option<Instant> = None;
         let mut looks = 0u32;
         while self.state.load(Ordering::Acquire) != DONE {
-            if own.is_some_and(Worker::serve) {
+            if caller.serve() {
                 (began, looks) = (None, 0);
                 continue;
             }
@@ -107,12 +123,9 @@ impl<Work: FnOnce() -> Value + Send, Value: Send> Job<Work, Value> {
                 let sleeps = self
                     .state
                     .compare_exchange(WAITED_FOR, SLEEPING, Ordering::AcqRel, Ordering::Acquire);
-                let is_done = || self.state.load(Ordering::Acquire) == DONE;
-                match own {
-                    _ if sleeps == Err(DONE) => {}
-                    Some(own) => own.sleep(is_done),
-                    // Others may wake this thread, too: the state is looked at again.
-                    None => thread::park(),
+                // Others may wake this thread, too: the state is looked at again.
+                if sleeps != Err(DONE) {
+                    caller.sleep(&|| self.state.load(Ordering::Acquire) == DONE);
                 }
             } else {
                 spin_loop();

@@ -10,7 +10,7 @@ use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 
 use crate::job::slot::Slot;
-use crate::job::{Errand, LOOKS};
+use crate::job::{Errand, LOOKS, Waits};
 
 /// The side of a worker that others see.
 #[derive(Default)]
@@ -37,12 +37,6 @@ impl Worker {
         }
     }
 
-    /// Runs a job, if one is there.
-    pub fn serve(&self) -> bool {
-        let errand = self.slot.take().or_else(|| self.queue.pop());
-        errand.map(Errand::run).is_some()
-    }
-
     /// The worker's life. It looks for `spin` after each job before it sleeps.
     pub fn run(&self, spin: Duration) {
         // Nobody hands anything over before the thread is known.
@@ -56,22 +50,12 @@ impl Worker {
             }
             looks += 1;
             if looks.is_multiple_of(LOOKS) && began.get_or_insert_with(Instant::now).elapsed() > spin {
-                self.sleep(|| self.ends.load(Ordering::SeqCst));
+                self.sleep(&|| self.ends.load(Ordering::SeqCst));
                 (began, looks) = (None, 0);
             } else {
                 spin_loop();
             }
         }
-    }
-
-    /// Sleeps until a job comes or somebody wakes the thread; not at all if there is one, or `ready`.
-    pub fn sleep(&self, ready: impl Fn() -> bool) {
-        self.asleep.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        if self.slot.is_empty() && self.queue.is_empty() && !ready() {
-            thread::park();
-        }
-        self.asleep.store(false, Ordering::SeqCst);
     }
 
     pub fn end(&self) {
@@ -88,5 +72,37 @@ impl Worker {
     /// Whether its thread runs.
     pub fn is_known(&self) -> bool {
         self.thread.get().is_some()
+    }
+}
+
+/// A worker that waits for another one serves those who wait for it: maybe this very job's.
+impl Waits for Worker {
+    fn serve(&self) -> bool {
+        let errand = self.slot.take().or_else(|| self.queue.pop());
+        errand.map(Errand::run).is_some()
+    }
+
+    fn sleep(&self, ready: &dyn Fn() -> bool) {
+        self.asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if self.slot.is_empty() && self.queue.is_empty() && !ready() {
+            thread::park();
+        }
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Any other thread.
+pub(crate) struct Outside;
+
+impl Waits for Outside {
+    fn serve(&self) -> bool {
+        false
+    }
+
+    fn sleep(&self, ready: &dyn Fn() -> bool) {
+        if !ready() {
+            thread::park();
+        }
     }
 }

@@ -69,7 +69,7 @@ fn shipped_work_runs_on_a_worker() {
             return;
         }
         // The kernel had this thread at that cache: elsewhere it is shipped.
-        sys::affinity::allow_here(&caches.domains()[0].cpus).unwrap();
+        sys::affinity::allow(None, &caches.domains()[0].cpus).unwrap();
     }
 }
 
@@ -154,7 +154,7 @@ fn what_cannot_pay_runs_here() {
     // On whichever of the two caches the caller is, the other home's work says what the sizes do.
     for (bytes, why) in [(1000, Inline::FitsOneCache), (1 << 30, Inline::FitsNoCaches)] {
         let caches = two();
-        sys::affinity::allow_here(&caches.domains()[0].cpus).unwrap();
+        sys::affinity::allow(None, &caches.domains()[0].cpus).unwrap();
         let homes = [caches.home(bytes), caches.home(bytes)];
         caches.ship(&homes[1], || ());
         assert_eq!(caches.account().shipped, 0);
@@ -165,7 +165,7 @@ fn what_cannot_pay_runs_here() {
 #[test]
 fn short_work_is_tried_and_stays_here() {
     let caches = two();
-    sys::affinity::allow_here(&caches.domains()[0].cpus).unwrap();
+    sys::affinity::allow(None, &caches.domains()[0].cpus).unwrap();
     if caches.domains()[0] == caches.domains()[1] {
         return;
     }

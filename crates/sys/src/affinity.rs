@@ -144,14 +144,20 @@ pub fn allowed(thread: Option<u32>) -> std::io::Result<Vec<u32>> {
         .collect())
 }
 
-/// Keeps the calling thread on these cpus.
+/// Lets a thread run on these cpus, and nowhere else; `None` is the calling one.
 ///
-/// Errors: EINVAL where it may use none of them.
-pub fn allow_here(cpus: &[u32]) -> std::io::Result<()> {
+/// Errors: ESRCH where there is no such thread, EPERM where it is another user's, EINVAL where its cpuset has none of the cpus.
+pub fn allow(thread: Option<u32>, cpus: &[u32]) -> std::io::Result<()> {
+    let raw = |thread| i32::try_from(thread).ok().and_then(rustix::thread::Pid::from_raw);
+    let thread = match thread {
+        None => None,
+        Some(thread) => Some(raw(thread).ok_or_else(|| std::io::Error::from(rustix::io::Errno::SRCH))?),
+    };
     let mut set = CpuSet::new();
+    // The type has room for as many cpus as most kernels are built for.
     let known = cpus.iter().filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU);
     known.for_each(|&cpu| set.set(cpu as usize));
-    Ok(sched_setaffinity(None, &set)?)
+    Ok(sched_setaffinity(thread, &set)?)
 }
 
 /// The calling thread gets the cpu sooner when it wakes, and for shorter; dropping this gives back what was before.
@@ -222,6 +228,23 @@ mod tests {
         assert_eq!(allowed(None).unwrap(), allowed(Some(this_thread())).unwrap());
         let error = allowed(Some(u32::MAX)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
+
+    #[test]
+    fn another_thread_is_sent_elsewhere_and_back() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let before = allowed(Some(child.id())).unwrap();
+        allow(Some(child.id()), &before[..1]).unwrap();
+        assert_eq!(allowed(Some(child.id())).unwrap(), before[..1]);
+        allow(Some(child.id()), &before).unwrap();
+        assert_eq!(allowed(Some(child.id())).unwrap(), before);
+        assert_eq!(
+            allow(Some(child.id()), &[]).unwrap_err().raw_os_error(),
+            Some(libc::EINVAL)
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(allow(Some(u32::MAX), &before).is_err());
     }
 
     #[test]

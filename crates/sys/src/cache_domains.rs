@@ -18,11 +18,13 @@ pub struct CacheDomain {
 
 /// There are no domains to choose from.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DomainsError {
-    #[error("{0}")]
+    #[error("the machine's caches are not known: {0}")]
     Caches(SysError),
     #[error("all cpus share each cache of this machine")]
     OneDomain,
+    /// Of domains by hand.
     #[error("{0}")]
     ByHand(String),
 }

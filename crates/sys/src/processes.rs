@@ -28,6 +28,11 @@ pub fn of_user(user: u32) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
+/// The user by whose rights this process acts; 0 is root.
+pub fn this_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// The nodes whose memory a process may have (`Mems_allowed_list`: cpusets).
 ///
 /// Errors: absent where the process is gone.
@@ -63,7 +68,8 @@ pub fn family(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
     Ok(found)
 }
 
-fn parent(root: &Root, process: u32) -> Option<u32> {
+/// The process that started a process, or that has taken it over; `None` where it is gone.
+pub fn parent(root: &Root, process: u32) -> Option<u32> {
     let text = root.text(&format!("proc/{process}/stat")).ok()?;
     // The name before it may hold anything.
     let (_, rest) = text.rsplit_once(')')?;

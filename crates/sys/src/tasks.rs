@@ -1,5 +1,6 @@
 //! The threads of a process: which of them have run, and where (`/proc/PID/task`).
 
+use crate::cpus::{CpuSet, parse_list};
 use crate::{Root, SysError};
 
 /// What the kernel says of one thread at one moment.
@@ -38,6 +39,62 @@ pub fn began(root: &Root, process: u32) -> Result<u64, SysError> {
     let path = format!("proc/{process}/stat");
     let text = root.text(&path)?;
     field(&text, BEGAN).ok_or_else(|| root.malformed(&path, &text, "a process with the time of its beginning"))
+}
+
+/// A thread, and the time that it has had a cpu and waited for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// The kernel's number of the thread.
+    pub number: u32,
+    /// When it began, in clock ticks since the machine's start.
+    pub began: u64,
+    /// The cpu that it runs on, or ran on last.
+    pub cpu: u32,
+    /// In nanoseconds.
+    pub ran: u64,
+    /// Time in which it could have run and had no cpu, in nanoseconds; 0 where the kernel does not count it.
+    pub waited: u64,
+}
+
+/// The demand of each thread of a process, ascending by number. One that ends meanwhile may be missing.
+///
+/// Errors: [`Problem::Absent`](crate::Problem::Absent) where there is no such process.
+pub fn demand(root: &Root, process: u32) -> Result<Vec<Demand>, SysError> {
+    /// Clock ticks of `stat` are hundredths of a second on every architecture that has caches to pair.
+    const TICK_NS: u64 = 10_000_000;
+    const BEGAN: usize = 22;
+    let folder = format!("proc/{process}/task");
+    let one = |number: u32| {
+        let text = root.text(&format!("{folder}/{number}/stat")).ok()?;
+        let task = parse(number, &text)?;
+        let times = root.text(&format!("{folder}/{number}/schedstat")).unwrap_or_default();
+        let mut times = times.split_whitespace().map_while(|time| time.parse().ok());
+        Some(Demand {
+            number,
+            began: field(&text, BEGAN)?,
+            cpu: task.cpu,
+            ran: times.next().unwrap_or(task.time.saturating_mul(TICK_NS)),
+            waited: times.next().unwrap_or(0),
+        })
+    };
+    Ok(root.numbered(&folder, "")?.into_iter().filter_map(one).collect())
+}
+
+/// When a thread of a process began, in clock ticks since the machine's start.
+pub fn thread_began(root: &Root, process: u32, thread: u32) -> Result<u64, SysError> {
+    const BEGAN: usize = 22;
+    let path = format!("proc/{process}/task/{thread}/stat");
+    let text = root.text(&path)?;
+    field(&text, BEGAN).ok_or_else(|| root.malformed(&path, &text, "a thread with the time of its beginning"))
+}
+
+/// The cpus that a thread may run on, those that are offline among them (`Cpus_allowed_list`).
+pub fn thread_mask(root: &Root, process: u32, thread: u32) -> Result<CpuSet, SysError> {
+    let path = format!("proc/{process}/task/{thread}/status");
+    let text = root.text(&path)?;
+    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let mask = list.and_then(parse_list);
+    mask.ok_or_else(|| root.malformed(&path, &text, "a line Cpus_allowed_list:"))
 }
 
 /// Whether a process has ended and only waits for its parent to hear of it.
@@ -105,6 +162,10 @@ mod tests {
         write("proc/77/task/77/stat", STAT);
         write("proc/77/task/77/schedstat", "123456789 10 3\n");
         write("proc/77/task/78/stat", &STAT.replace(" R ", " S "));
+        write(
+            "proc/77/task/77/status",
+            "Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\n",
+        );
         // One that ended between the list and the look.
         write("proc/77/task/79/other", "");
         write("proc/80/stat", &STAT.replace(" R ", " Z "));
@@ -131,6 +192,28 @@ mod tests {
         assert_eq!(began(&root, 77).unwrap(), 4242);
         assert!(is_zombie(&root, 80) && !is_zombie(&root, 77) && !is_zombie(&root, 1));
         assert!(of(&root, 81).is_err() && began(&root, 81).is_err());
+    }
+
+    #[test]
+    fn threads_ask_for_cpus() {
+        let (_folder, root) = tree();
+        let first = Demand {
+            number: 77,
+            began: 4242,
+            cpu: 9,
+            ran: 123_456_789,
+            waited: 10,
+        };
+        let second = Demand {
+            number: 78,
+            ran: 110_000_000,
+            waited: 0,
+            ..first
+        };
+        assert_eq!(demand(&root, 77).unwrap(), [first, second]);
+        assert_eq!(thread_began(&root, 77, 78).unwrap(), 4242);
+        assert_eq!(thread_mask(&root, 77, 77).unwrap(), [0, 1, 2, 3]);
+        assert!(thread_mask(&root, 77, 79).is_err() && thread_began(&root, 77, 79).is_err());
     }
 
     #[test]

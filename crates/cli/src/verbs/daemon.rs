@@ -1,6 +1,9 @@
-//! `domicile daemon`: the memory manager, as a service; or pages that follow processes between memory nodes.
+//! `domicile daemon`: the memory manager, as a service; or processes that are watched, whose pages follow them between memory
+//! nodes, or which are paired with caches.
 
 mod homes;
+mod regions;
+mod watched;
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -37,11 +40,17 @@ const LOG_LINES: usize = 1024;
 /// With `--homes` it does something else: it watches processes that run already, on a machine with several memory nodes, and
 /// moves their pages to the nodes that use them, by the policies that `domicile simulate` has, too. It goes on until they
 /// have ended, its time is up, or it gets one of these signals, and then says what became of it. The processes are not changed.
+///
+/// With `--regions` it watches processes, too, on a machine with several caches of one level, and gives each of those that are busy
+/// the cpus of one of them: a large working set beside a small one. Nothing moves for less than an eighth of the fullest cache's
+/// load. Who was pinned by its owner is left alone, and cpusets are respected. At the end, and after `kill -9` at the next start,
+/// each thread has the cpus again that it had before.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  domicile daemon --stock 2G --metrics 127.0.0.1:9464\n  \
                         domicile daemon status\n  curl --unix-socket /run/domicile/metrics.sock http://./metrics\n  \
-                        domicile daemon --homes --pid 4711 --duration 1min")]
+                        domicile daemon --homes --pid 4711 --duration 1min\n  \
+                        domicile daemon --regions --user me --act")]
 pub struct Daemon {
     #[command(subcommand)]
     ask: Option<Ask>,
@@ -51,6 +60,12 @@ pub struct Daemon {
 
     #[command(flatten)]
     homes: homes::Homes,
+
+    #[command(flatten)]
+    regions: regions::Regions,
+
+    #[command(flatten)]
+    watched: watched::Watched,
 }
 
 #[derive(Subcommand)]
@@ -135,9 +150,10 @@ impl Daemon {
     pub fn run(&self, console: &mut Console) -> Done {
         match &self.ask {
             Some(Ask::Status(status)) => status.run(console),
-            None if self.homes.is_wanted() => self.homes.run(console),
+            None if self.homes.is_wanted() => self.homes.run(&self.watched, console),
+            None if self.regions.is_wanted() => self.regions.run(&self.watched, console),
             None => {
-                self.homes.refuse()?;
+                self.watched.refuse()?;
                 self.serve.run()
             }
         }

@@ -27,12 +27,12 @@ pub struct Watching {
     #[arg(long = "set", value_name = "POLICY.PARAM=VALUE")]
     sets: Vec<String>,
 
-    /// How long processes are watched before their policy hears of it [default: 1s]
+    /// How long processes are watched before something is decided [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
 
-    /// Where it is known from which pages are touched: hardware, damon, hint-faults, write-faults or soft-dirty [default: the first of
-    /// them that works here]
+    /// Where it is known from which pages are touched: hardware, damon, hint-faults, write-faults or soft-dirty; for `daemon
+    /// --regions` referenced, damon or resctrl [default: the first of them that works here]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 
@@ -44,7 +44,8 @@ pub struct Watching {
 /// Where the policy's observations go.
 pub type Observations = Option<Box<dyn Write + Send>>;
 
-fn created(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
+/// A new file of observations.
+pub fn created(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
     let file = File::create(path);
     let file =
         file.map_err(|error| Failure::work(format!("cannot write the observations to {}: {error}", path.display())))?;
@@ -63,6 +64,14 @@ impl Watching {
     /// Whether nothing of it is given.
     pub fn is_unused(&self) -> bool {
         self.sets.is_empty() && self.interval.is_none() && self.source.is_none() && self.observations.is_none()
+    }
+
+    pub fn interval(&self) -> Option<Duration> {
+        self.interval
+    }
+
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
     }
 
     pub fn observations(&self) -> Option<&PathBuf> {

@@ -37,21 +37,40 @@ pub fn balance(items: &[Item], allowed: &[u32], taken: &[u64]) -> Vec<u32> {
 }
 
 fn greedy(items: &[Item], allowed: &[u32], taken: &[u64], keep: bool) -> Vec<u32> {
+    let stays = |at: usize| items[at].now.filter(|now| keep && allowed.contains(now));
+    let rank = |_: usize, cache: u32, _: &[Option<u32>]| allowed.contains(&cache).then_some(());
+    let given = largest_first(items, taken, stays, rank);
+    given.into_iter().map(|cache| cache.unwrap_or(allowed[0])).collect()
+}
+
+/// A cache for each item: those that stay first, then the largest, each to the cache of the lowest rank, and of these to the
+/// one with the least load.
+///
+/// `stays` names the cache that an item keeps. `rank` ranks a cache for an item, by what the others have been given so far;
+/// `None` where the item may not have it. An item that may have none gets none.
+pub fn largest_first<R: Ord>(
+    items: &[Item],
+    taken: &[u64],
+    stays: impl Fn(usize) -> Option<u32>,
+    rank: impl Fn(usize, u32, &[Option<u32>]) -> Option<R>,
+) -> Vec<Option<u32>> {
     let mut loads = taken.to_vec();
-    let stays = |item: &Item| item.now.filter(|now| keep && allowed.contains(now));
     let mut order: Vec<usize> = (0..items.len()).collect();
     // Those that stay come first, since their load is there whatever the others do.
-    order.sort_by_key(|&at| (stays(&items[at]).is_none(), std::cmp::Reverse(items[at].bytes), at));
-    let mut given = vec![allowed[0]; items.len()];
+    order.sort_by_key(|&at| (stays(at).is_none(), std::cmp::Reverse(items[at].bytes), at));
+    let mut given = vec![None; items.len()];
     for at in order {
         let item = &items[at];
         let emptiest = || {
-            let caches = allowed.iter().copied();
-            caches.min_by_key(|&cache| (loads[cache as usize], Some(cache) != item.now, cache))
+            let caches = (0..taken.len() as u32).filter_map(|cache| Some((rank(at, cache, &given)?, cache)));
+            let key = |(rank, cache): (R, u32)| (rank, loads[cache as usize], Some(cache) != item.now, cache);
+            caches.map(key).min().map(|(.., cache)| cache)
         };
-        let cache = stays(item).or_else(emptiest).unwrap_or(allowed[0]);
+        let Some(cache) = stays(at).or_else(emptiest) else {
+            continue;
+        };
         loads[cache as usize] += item.bytes;
-        given[at] = cache;
+        given[at] = Some(cache);
     }
     given
 }

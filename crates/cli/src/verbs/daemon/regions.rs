@@ -1,0 +1,190 @@
+//! `domicile daemon --regions`: processes that run already are paired with caches.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use live::regions::{Config, RegionsError, Shown, Undo, Whom, by_hand, folder, prepare};
+use results::saved;
+use sys::Root;
+use sys::service;
+use sys::signals::{self, Caught};
+
+use super::watched::Watched;
+use crate::console::{self, Console};
+use crate::failure::Failure;
+use crate::verbs::Done;
+use crate::verbs::watching::created;
+
+/// Columns that the names of facts take.
+const NAMES: usize = 11;
+
+#[derive(Args)]
+#[command(next_help_heading = "Processes paired with caches")]
+pub struct Regions {
+    /// Instead of serving frames: give chosen processes the cpus of one cache each, so that their working sets share the machine's
+    /// caches evenly; undone at the end. The first time it is a dry run
+    #[arg(long, group = "kind", requires = "whom", conflicts_with_all = ["socket", "stock", "quota", "metrics", "log", "verbose", "sets"])]
+    regions: bool,
+
+    /// The processes of programs of this name, whoever starts, as in /proc/PID/comm
+    #[arg(long, value_name = "NAME", group = "whom", requires = "regions")]
+    name: Option<String>,
+
+    /// All processes of a user, whoever starts
+    #[arg(long, value_name = "NAME|NUMBER", group = "whom", requires = "regions")]
+    user: Option<String>,
+
+    /// The cpus of each cache, as lists such as 0-3 4-7 (also as '0-3;4-7'), where Linux does not show them [default: the
+    /// outermost level of caches of which the machine has several]
+    #[arg(long, value_name = "CPUS", num_args = 1.., value_delimiter = ';', requires = "regions")]
+    domains: Vec<String>,
+
+    /// Give programs of this name caches of their own: as many as their working sets fill and their threads have cpus in; one at
+    /// least is left to the others
+    #[arg(long, value_name = "NAME", requires = "regions")]
+    preferred: Option<String>,
+
+    /// Say what would be done and why, and change nothing [default: the first time]
+    #[arg(long, requires = "regions", conflicts_with = "act")]
+    dry_run: bool,
+
+    /// Place processes at once, also the first time
+    #[arg(long, requires = "regions")]
+    act: bool,
+
+    /// A file in which a program says how many units of its work it has done, each time a larger number, appended or written over
+    /// the one before. A change after which a unit takes over 3% more processor time, of the preferred program or else of all that
+    /// are watched, is undone
+    #[arg(long, value_name = "FILE", requires = "regions")]
+    progress: Option<PathBuf>,
+
+    /// The folder in which the cpus of threads are kept as they were, until they have them again [default: /run/domicile for
+    /// root, else $XDG_RUNTIME_DIR/domicile]
+    #[arg(long, value_name = "FOLDER", requires = "regions")]
+    state: Option<PathBuf>,
+}
+
+impl Regions {
+    pub fn is_wanted(&self) -> bool {
+        self.regions
+    }
+
+    /// Watches until there is nobody left, the time is up, or a signal asks to end; a dry run until it has something to say.
+    pub fn run(&self, watched: &Watched, console: &mut Console) -> Done {
+        let whom = self.whom(watched)?;
+        let state = self.state.clone().map_or_else(folder, Ok).map_err(failure)?;
+        let mut signals = Caught::begin().map_err(|error| Failure::work(format!("signals: {error}")))?;
+        // Whoever was left by a run that was killed is helped first, whatever is wrong with what is asked for now.
+        let mut undo = Undo::open(&state).map_err(failure)?;
+        let recovered = undo.recover_here().map_err(failure)?;
+        if recovered > 0 {
+            console::warn(format_args!(
+                "{recovered} threads have their cpus again from a run that was killed"
+            ));
+        }
+        let shown = Shown::at(&state);
+        let acts = self.act || (!self.dry_run && shown.is());
+        let config = Config {
+            interval: watched.watching.interval().unwrap_or(Duration::from_secs(1)),
+            duration: watched.duration,
+            preferred: self.preferred.clone(),
+            acts,
+            progress: self.progress.clone(),
+        };
+        let domains = match self.domains.is_empty() {
+            true => None,
+            false => Some(by_hand(&Root::default(), &self.domains).map_err(|error| failure(error.into()))?),
+        };
+        let observations = watched.watching.observations();
+        if let Some(path) = observations {
+            watched.overwrite.allows(path, "the observations")?;
+        }
+        let prepared = prepare(config, domains, watched.watching.source()).map_err(failure)?;
+        let log = observations.map(|path| created(path)).transpose()?;
+        let count = prepared.domains().len();
+        console::note(format_args!(
+            "working sets are watched by {}, for {count} caches",
+            prepared.source()
+        ));
+        console::note(match (acts, self.dry_run) {
+            (true, _) => "processes are placed; they have the cpus again that they had before when this ends",
+            (false, true) => "dry run: nothing is changed; `--act` places processes",
+            (false, false) => {
+                "dry run, since it is the first time: nothing is changed; `--act` places processes at once"
+            }
+        });
+        let mut host = prepared.watch(whom, undo, log).map_err(failure)?;
+        // Started by no service manager: nobody is to be notified.
+        let _ = service::notify("READY=1");
+        let done = host.run(|| {
+            let mut came = std::iter::from_fn(|| signals.take());
+            came.any(|signal| signal.number != signals::HANGUP)
+        });
+        let _ = service::notify("STOPPING=1");
+        let mut report = host.end().map_err(failure)?;
+        report.recovered_threads += recovered;
+        if console.json() {
+            console.line(&saved(&report))?;
+        } else {
+            console.text(&report::live_regions(&report).facts(NAMES))?;
+        }
+        done.map_err(failure)?;
+        if !acts && report.fullest_before_bytes.is_some() {
+            shown.remember().map_err(failure)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn whom(&self, watched: &Watched) -> Result<Whom, Failure> {
+        if let Some(group) = watched.group() {
+            return Ok(Whom::Group(group));
+        }
+        if let Some(name) = &self.name {
+            return Ok(Whom::Name(name.clone()));
+        }
+        match &self.user {
+            None => Ok(Whom::Processes(watched.pid.clone())),
+            Some(user) => {
+                let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+                number(user, &users).map(Whom::User).ok_or_else(|| {
+                    Failure::usage(format!(
+                        "there is no user {user} in /etc/passwd: give the user's number"
+                    ))
+                })
+            }
+        }
+    }
+}
+
+/// A user's number, by the name or the number itself.
+fn number(user: &str, users: &str) -> Option<u32> {
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(user)).then(|| fields.nth(1)?.parse().ok())?
+    });
+    named.or_else(|| user.parse().ok())
+}
+
+/// A fault of the command line is the user's to change.
+fn failure(error: RegionsError) -> Failure {
+    match error {
+        RegionsError::Domains(_) | RegionsError::UnknownSource(..) => Failure::usage(error),
+        error => Failure::work(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_goes_by_name_or_number() {
+        let users = "root:x:0:0::/root:/bin/sh\n7:x:1007:1007::/:/bin/sh\n";
+        assert_eq!(number("root", users), Some(0));
+        assert_eq!(number("7", users), Some(1007));
+        assert_eq!(number("12", users), Some(12));
+        assert_eq!(number("nobody", users), None);
+    }
+}

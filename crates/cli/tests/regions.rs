@@ -1,0 +1,271 @@
+//! `daemon --regions` from start to end: what it refuses, what a dry run leaves, and that each thread is as it was afterwards.
+
+use crate::house;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use house::{Room, json, output};
+use serde_json::Value;
+
+/// The cpus of this machine in two halves, as `--domains` has them; `None` where there is one cpu.
+fn halves() -> Option<[String; 2]> {
+    let cpus = sys::cpus::cpus(&sys::Root::default()).unwrap().online;
+    let mine = sys::affinity::allowed(None).unwrap();
+    if cpus.len() < 2 || mine != cpus {
+        harness::not_here("this test runs on all cpus of the machine, and on two at least");
+        return None;
+    }
+    let (first, second) = cpus.split_at(cpus.len() / 2);
+    Some([sys::cpus::list(first), sys::cpus::list(second)])
+}
+
+/// A program that is always busy, ended with the test.
+struct Busy(Child);
+
+impl Busy {
+    /// By this name, as `/proc/PID/comm` has it.
+    fn named(room: &Room, name: &str) -> Busy {
+        let path = room.path(name);
+        if !fs::exists(&path).unwrap() {
+            symlink("/bin/sh", &path).unwrap();
+        }
+        Busy(Command::new(path).args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+
+    fn number(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn mask(&self) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.number())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        mask.unwrap().trim().to_string()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two busy programs, of which the first is to get a cache of its own: that needs no luck with working sets.
+struct Scene {
+    room: Room,
+    busy: [Busy; 2],
+    halves: [String; 2],
+}
+
+impl Scene {
+    fn new() -> Option<Scene> {
+        let halves = halves()?;
+        if let Err(error) = sys::referenced::probe(&sys::Root::default()) {
+            harness::not_here(error);
+            return None;
+        }
+        let room = Room::new();
+        let busy = ["server", "neighbor"].map(|name| Busy::named(&room, name));
+        Some(Scene { room, busy, halves })
+    }
+
+    fn arguments(&self, more: &[&str]) -> Vec<String> {
+        let numbers = self.busy.each_ref().map(|busy| busy.number().to_string()).join(",");
+        let state = self.room.path("state");
+        let always = [
+            "daemon",
+            "--regions",
+            "--pid",
+            &numbers,
+            "--preferred",
+            "server",
+            "--state",
+            &state,
+        ];
+        let always = always
+            .iter()
+            .chain(&["--source", "referenced", "--interval", "50ms", "--domains"]);
+        let halves = self.halves.iter().map(String::as_str);
+        always
+            .copied()
+            .chain(halves)
+            .chain(more.iter().copied())
+            .map(String::from)
+            .collect()
+    }
+
+    fn masks(&self) -> [String; 2] {
+        self.busy.each_ref().map(Busy::mask)
+    }
+
+    fn undo(&self) -> bool {
+        fs::exists(self.room.path("state/regions-undo.json")).unwrap()
+    }
+
+    /// Starts it, and waits until both are placed.
+    fn placed(&self) -> Busy {
+        let mut daemon = Command::new(env!("CARGO_BIN_EXE_domicile"));
+        daemon
+            .args(self.arguments(&["--act"]))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let daemon = Busy(daemon.spawn().unwrap());
+        let begun = Instant::now();
+        while self.masks() != self.halves {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", self.masks());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        daemon
+    }
+}
+
+fn signal(process: u32, name: &str) {
+    let sent = Command::new("sh")
+        .args(["-c", &format!("kill -{name} {process}")])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+fn run(arguments: &[String]) -> Value {
+    let arguments: Vec<&str> = std::iter::once("--json")
+        .chain(arguments.iter().map(String::as_str))
+        .collect();
+    json(&arguments).remove(0)
+}
+
+#[test]
+fn masks_are_as_before_when_its_time_is_up() {
+    let Some(scene) = Scene::new() else { return };
+    let before = scene.masks();
+    let log = scene.room.path("log");
+    let report = run(&scene.arguments(&["--act", "--duration", "3s", "--observations", &log]));
+    assert_eq!(scene.masks(), before);
+    assert!(!scene.undo());
+    assert_eq!(
+        (&report["acted"], report["restored_threads"].as_u64()),
+        (&Value::Bool(true), Some(2)),
+        "{report}"
+    );
+    let replayed = live::regions::replay(fs::read(log).unwrap().as_slice()).unwrap();
+    assert_eq!(replayed.before, replayed.now);
+    assert_eq!(replayed.now.len() as u64, report["actions_count"].as_u64().unwrap());
+}
+
+#[test]
+fn masks_are_as_before_when_it_is_asked_to_end() {
+    let Some(scene) = Scene::new() else { return };
+    let before = scene.masks();
+    for name in ["TERM", "INT", "QUIT"] {
+        let mut daemon = scene.placed();
+        assert!(scene.undo());
+        signal(daemon.number(), name);
+        assert!(daemon.0.wait().unwrap().success());
+        assert_eq!(scene.masks(), before, "{name}");
+        assert!(!scene.undo());
+    }
+}
+
+#[test]
+fn masks_are_as_before_at_the_next_start_after_a_kill() {
+    let Some(scene) = Scene::new() else { return };
+    let before = scene.masks();
+    let mut daemon = scene.placed();
+    daemon.0.kill().unwrap();
+    daemon.0.wait().unwrap();
+    assert_eq!(scene.masks(), scene.halves);
+    assert!(scene.undo());
+    let report = run(&scene.arguments(&["--dry-run"]));
+    assert_eq!(report["recovered_threads"], 2);
+    assert_eq!(scene.masks(), before);
+    assert!(!scene.undo());
+}
+
+#[test]
+fn the_first_time_it_is_a_dry_run_and_says_how_to_act() {
+    let Some(scene) = Scene::new() else { return };
+    let before = scene.masks();
+    let arguments = scene.arguments(&[]);
+    let said: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (text, notes) = output(&said, 0);
+    assert!(
+        text.contains("dry run: nothing was changed") && text.contains("would do"),
+        "{text}"
+    );
+    assert!(
+        text.contains("(server) to cache 0: a preferred program gets caches of its own"),
+        "{text}"
+    );
+    assert!(
+        notes.contains("since it is the first time") && notes.contains("--act"),
+        "{notes}"
+    );
+    assert_eq!(scene.masks(), before);
+    let report = run(&scene.arguments(&["--duration", "2s"]));
+    assert_eq!(report["acted"], true);
+    assert_eq!(scene.masks(), before);
+}
+
+#[test]
+fn who_is_pinned_is_left_alone() {
+    let Some(scene) = Scene::new() else { return };
+    let own = sys::affinity::allowed(None).unwrap()[0];
+    sys::affinity::allow(Some(scene.busy[1].number()), &[own]).unwrap();
+    let report = run(&scene.arguments(&["--act", "--duration", "2s"]));
+    assert_eq!(scene.busy[1].mask(), own.to_string());
+    let pinned = report["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|process| process["name"] == "neighbor");
+    let why = pinned.unwrap()["why"].as_str().unwrap();
+    assert!(why.starts_with("its owner has pinned it to cpus"), "{why}");
+}
+
+#[test]
+fn wrong_options_of_regions_tell_what_would_be_right() {
+    let Some([first, _]) = halves() else { return };
+    let room = Room::new();
+    let state = room.path("state");
+    let mine = std::process::id().to_string();
+    let base = ["daemon", "--regions", "--pid", &mine, "--state", &state];
+    for (more, code, part) in [
+        (&["--domains", &first][..], 2, "at least two lists"),
+        (&["--domains", "0", "0"], 2, "cpu 0 stands in two lists"),
+        (&["--domains", "0", "x"], 2, "no list of cpus"),
+        (&["--source", "magic"], 2, "the sources are referenced, damon, resctrl"),
+        (&["--act", "--dry-run"], 2, "cannot be used with"),
+        (&["--set", "migrate.trigger=1"], 2, "cannot be used with"),
+        (&["--homes"], 2, "cannot be used with"),
+    ] {
+        let (_, said) = output(&[&base, more].concat(), code);
+        assert!(said.contains(part), "{more:?}: {said}");
+    }
+    let (_, said) = output(&["daemon", "--regions"], 2);
+    assert!(
+        said.contains("--name") && said.contains("--user") && said.contains("--pid"),
+        "{said}"
+    );
+    let (_, said) = output(&["daemon", "--act"], 2);
+    assert!(said.contains("--regions"), "{said}");
+    let (_, said) = output(
+        &[
+            "daemon",
+            "--regions",
+            "--user",
+            "nobody-of-this-name",
+            "--state",
+            &state,
+        ],
+        2,
+    );
+    assert!(said.contains("no user nobody-of-this-name"), "{said}");
+    let (_, said) = output(&["daemon", "--regions", "--pid", "4194305", "--state", &state], 1);
+    assert!(
+        said.contains("there is no process 4194305") || said.contains("nothing can be gained"),
+        "{said}"
+    );
+}

@@ -1,0 +1,347 @@
+//! Decisions after each interval: medians of what was observed, the policy, and trials against a program's progress.
+//!
+//! Nothing here reads a clock or asks the system, so that a log that is told again gives the same actions.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use policy::regions::pairing::{Domain, Free, Patience, Place, Plan, Process, Why, decide};
+use results::{PairedProcess, PairingTrial};
+
+use super::log::{Action, Observed, Seen};
+
+/// Intervals of which a median is taken; nothing is decided over a process before it was seen in so many.
+pub const WINDOW: usize = 3;
+/// Intervals for which a process keeps its place.
+const LEAST: u32 = 5;
+/// Intervals before and after a change whose progress is compared.
+const TRIAL: usize = 3;
+/// More time for each unit than this, as a ratio, is a loss.
+const LOSS: f64 = 1.03;
+
+/// The reason of one that has no place although one was decided.
+const LOST: &str = "a place was tried and lost";
+
+/// A process, and what was observed of it lately.
+struct History {
+    name: String,
+    began: u64,
+    bytes: VecDeque<u64>,
+    busy: VecDeque<u32>,
+    placed: Option<Vec<u32>>,
+    since: u32,
+    /// As it was seen last.
+    seen: Seen,
+}
+
+impl History {
+    /// True once it was seen for long enough.
+    fn is_known(&self) -> bool {
+        self.busy.len() >= WINDOW
+    }
+}
+
+/// The places that processes had, by number.
+type Places = BTreeMap<u32, Option<Vec<u32>>>;
+
+/// A change that must prove itself.
+struct Trial {
+    before_ns: f64,
+    /// The places that there were before, of the processes that it moved.
+    places: Places,
+    /// Intervals since the change. The first one has the move itself in it, and does not count.
+    since: usize,
+}
+
+pub struct Decisions {
+    domains: Vec<Domain>,
+    preferred: Option<String>,
+    progress: bool,
+    histories: BTreeMap<u32, History>,
+    /// Processor time and units of work of the last intervals.
+    rates: VecDeque<(u64, f64)>,
+    units: Option<f64>,
+    /// Processor time, and intervals, since units were read last.
+    unread_ns: u64,
+    silent: usize,
+    trial: Option<Trial>,
+    /// Changes that lost, by the places that they gave.
+    rejected: Vec<Places>,
+    trials: Vec<PairingTrial>,
+    /// The last plan that changed something, or else the last one.
+    plan: Option<Plan>,
+    /// Why processes have no place, by the last decision.
+    free: BTreeMap<u32, Free>,
+    verified: bool,
+}
+
+impl Decisions {
+    /// `progress`: whether a program says how much of its work it has done.
+    pub fn new(domains: Vec<Domain>, preferred: Option<String>, progress: bool) -> Decisions {
+        Decisions {
+            domains,
+            preferred,
+            progress,
+            histories: BTreeMap::new(),
+            rates: VecDeque::new(),
+            units: None,
+            unread_ns: 0,
+            silent: 0,
+            trial: None,
+            rejected: Vec::new(),
+            trials: Vec::new(),
+            plan: None,
+            free: BTreeMap::new(),
+            verified: false,
+        }
+    }
+
+    /// An interval was observed. Returns what is to be done, and whether anything was decided.
+    pub fn tell(&mut self, observed: &Observed) -> (Vec<Action>, bool) {
+        self.remember(observed);
+        if let Some(trial) = self.trial.take() {
+            return (self.judge(trial), false);
+        }
+        // A program that tells no progress is not waited for.
+        let tells = self.progress && self.units.is_some() && self.silent < 4 * TRIAL;
+        let waits = tells && self.rates.len() < TRIAL;
+        if waits || !self.histories.values().any(History::is_known) {
+            return (Vec::new(), false);
+        }
+        (self.decide(), true)
+    }
+
+    fn remember(&mut self, observed: &Observed) {
+        let there = |process: u32, began: u64| {
+            let mut all = observed.processes.iter();
+            all.any(|seen| seen.process == process && seen.began == began)
+        };
+        self.histories.retain(|&process, history| there(process, history.began));
+        for seen in &observed.processes {
+            let history = self.histories.entry(seen.process).or_insert_with(|| History {
+                name: seen.name.clone(),
+                began: seen.began,
+                bytes: VecDeque::new(),
+                busy: VecDeque::new(),
+                placed: None,
+                since: u32::MAX,
+                seen: Seen::default(),
+            });
+            keep(&mut history.busy, seen.busy, WINDOW);
+            if let Some(bytes) = seen.bytes {
+                keep(&mut history.bytes, bytes, WINDOW);
+            }
+            history.since = history.since.saturating_add(1);
+            history.seen = seen.clone();
+            if seen.left.is_some() {
+                history.placed = None;
+            }
+        }
+        // A preferred program is the one that tells its progress; else all may have a part in it.
+        let counts = |seen: &&Seen| self.preferred.as_ref().is_none_or(|name| *name == seen.name);
+        self.unread_ns += observed
+            .processes
+            .iter()
+            .filter(counts)
+            .map(|seen| seen.cpu_ns)
+            .sum::<u64>();
+        self.silent += 1;
+        // A file that is just being written over may be empty: the next reading is of both intervals.
+        let Some(now) = observed.units else { return };
+        if let Some(before) = self.units
+            && now >= before
+        {
+            keep(&mut self.rates, (self.unread_ns, now - before), TRIAL);
+        }
+        (self.units, self.unread_ns, self.silent) = (observed.units, 0, 0);
+    }
+
+    fn decide(&mut self) -> Vec<Action> {
+        let processes: Vec<Process> = self.histories.values().map(|history| self.process(history)).collect();
+        let plan = decide(&self.domains, &processes, Patience { least: LEAST });
+        let free = self
+            .histories
+            .keys()
+            .zip(&plan.places)
+            .filter_map(|(&process, place)| match place {
+                Place::Free(free) => Some((process, *free)),
+                Place::In(_) => None,
+            });
+        self.free = free.collect();
+        let new: Places = (self.histories.iter().zip(&plan.places))
+            .filter_map(|((&process, history), place)| {
+                let place = match place {
+                    Place::In(domains) => Some(domains.clone()),
+                    Place::Free(_) => None,
+                };
+                (place != history.placed).then_some((process, place))
+            })
+            .collect();
+        let lost = self.rejected.contains(&new);
+        if self.plan.is_none() || (!new.is_empty() && !lost) {
+            self.plan = Some(plan.clone());
+        }
+        if lost {
+            return Vec::new();
+        }
+        let places = new
+            .keys()
+            .map(|process| (*process, self.histories[process].placed.clone()))
+            .collect();
+        let gains = matches!(plan.why, Why::Cpus | Why::Fullest | Why::Preferred);
+        if gains && !new.is_empty() {
+            self.verified = false;
+            self.trial = self.rate().map(|before_ns| Trial {
+                before_ns,
+                places,
+                since: 0,
+            });
+        }
+        self.carry(&new, reason(plan.why))
+    }
+
+    fn process(&self, history: &History) -> Process {
+        Process {
+            bytes: median(&history.bytes).unwrap_or(0),
+            busy: median(&history.busy).unwrap_or(0),
+            cpus: history.seen.cpus.clone(),
+            seen: history.seen.seen,
+            placed: history.placed.clone(),
+            since: history.since,
+            preferred: self.preferred.as_ref() == Some(&history.name),
+            // One that has just begun counts, and is not moved yet.
+            fixed: history.seen.left.is_some() || !history.is_known(),
+        }
+    }
+
+    /// Processor time for each unit of work, over the last intervals; `None` where nothing is known to have been done.
+    fn rate(&self) -> Option<f64> {
+        let time: u64 = self.rates.iter().map(|(time, _)| time).sum();
+        let units: f64 = self.rates.iter().map(|(_, units)| units).sum();
+        (self.rates.len() >= TRIAL && units > 0.0).then(|| time as f64 / units)
+    }
+
+    /// A change is compared with what was before. Returns what undoes it, if it lost.
+    fn judge(&mut self, mut trial: Trial) -> Vec<Action> {
+        trial.since += 1;
+        if trial.since == 1 {
+            self.rates.clear();
+            self.trial = Some(trial);
+            return Vec::new();
+        }
+        let Some(after_ns) = self.rate() else {
+            // A program that says nothing any more cannot be compared.
+            self.trial = (trial.since < 4 * TRIAL).then_some(trial);
+            return Vec::new();
+        };
+        let undone = after_ns > trial.before_ns * LOSS;
+        self.trials.push(PairingTrial {
+            before_ns: trial.before_ns,
+            after_ns,
+            undone,
+        });
+        self.verified = !undone;
+        if !undone {
+            return Vec::new();
+        }
+        let there = |process: &u32| self.histories.contains_key(process);
+        let back: Places = trial.places.into_iter().filter(|(process, _)| there(process)).collect();
+        let lost = back
+            .keys()
+            .map(|process| (*process, self.histories[process].placed.clone()))
+            .collect();
+        self.rejected.push(lost);
+        self.rates.clear();
+        self.carry(&back, "the program made less progress with the change than before")
+    }
+
+    fn carry(&mut self, new: &Places, why: &str) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (&process, domains) in new {
+            let Some(history) = self.histories.get_mut(&process) else {
+                continue;
+            };
+            history.placed.clone_from(domains);
+            history.since = 0;
+            // A process that must be left alone has no place of ours.
+            if history.seen.left.is_none() {
+                actions.push(Action {
+                    process,
+                    domains: domains.clone(),
+                    why: why.to_string(),
+                });
+            }
+        }
+        actions
+    }
+
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    pub fn trials(&self) -> &[PairingTrial] {
+        &self.trials
+    }
+
+    pub fn verified(&self) -> bool {
+        self.verified
+    }
+
+    /// A process by its medians, with its place, or why it has none.
+    pub fn paired(&self, process: u32) -> Option<PairedProcess> {
+        let history = self.histories.get(&process)?;
+        let why = match (&history.placed, &history.seen.left) {
+            (Some(_), _) => None,
+            (None, Some(left)) => Some(left.clone()),
+            _ if !history.is_known() => Some("it was not watched for long enough".to_string()),
+            _ => Some(
+                self.free
+                    .get(&process)
+                    .map_or(LOST, |free| free_because(*free))
+                    .to_string(),
+            ),
+        };
+        Some(PairedProcess {
+            process,
+            name: history.name.clone(),
+            working_set_bytes: median(&history.bytes),
+            busy: median(&history.busy).unwrap_or(0),
+            domains: history.placed.clone(),
+            why,
+        })
+    }
+}
+
+/// Adds one, and drops the oldest beyond so many.
+fn keep<T>(all: &mut VecDeque<T>, one: T, most: usize) {
+    all.push_back(one);
+    while all.len() > most {
+        all.pop_front();
+    }
+}
+
+fn median<T: Copy + Ord>(of: &VecDeque<T>) -> Option<T> {
+    let mut sorted: Vec<T> = of.iter().copied().collect();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// The reason for a change, in words.
+pub fn reason(why: Why) -> &'static str {
+    match why {
+        Why::Cpus => "threads get cpus that were idle, or fewer of them share a cpu",
+        Why::Fullest => "the fullest cache gets less to hold",
+        Why::Preferred => "a preferred program gets caches of its own",
+        Why::Released => "a place gains nothing any more",
+        Why::Nothing => "nothing is to be gained, or less than an eighth",
+    }
+}
+
+fn free_because(free: Free) -> &'static str {
+    match free {
+        Free::Fixed => "it is left alone",
+        Free::Idle => "it is idle",
+        Free::OneDomain => "it may use the cpus of one domain only",
+        Free::Wide => "it keeps more cpus busy than one domain has",
+        Free::NoGain => "a place of its own would gain nothing, or less than an eighth",
+    }
+}

@@ -1,0 +1,238 @@
+//! A made-up machine for tests: processes with working sets, threads with cpus, and a source that knows both.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sys::SysError;
+use sys::tasks::Demand;
+
+use super::Whom;
+use super::linux::Linux;
+use super::sources::{Choice, Source};
+use sys::cache_domains::CacheDomain;
+
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub began: u64,
+    pub name: String,
+    pub bytes: u64,
+    /// Cpus that each of its threads keeps busy, in thousandths.
+    pub busy: u64,
+    pub parent: u32,
+    pub threads: BTreeMap<u32, Thread>,
+    pub cpuset: Vec<u32>,
+    /// The error with which the kernel refuses its threads.
+    pub refuses: Option<i32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub began: u64,
+    pub mask: Vec<u32>,
+    ran: u64,
+}
+
+impl Thread {
+    pub fn on(mask: &[u32]) -> Thread {
+        Thread {
+            began: 1,
+            mask: mask.to_vec(),
+            ran: 0,
+        }
+    }
+}
+
+impl Process {
+    /// A program of one thread that is always busy, on a machine of two cpus.
+    pub fn busy(number: u32, bytes: u64) -> Process {
+        Process {
+            began: 1,
+            name: "memlat".to_string(),
+            bytes,
+            busy: 1000,
+            parent: 1,
+            threads: BTreeMap::from([(number, Thread::on(&[0, 1]))]),
+            cpuset: vec![0, 1],
+            refuses: None,
+        }
+    }
+}
+
+/// All that is on the machine: shared by the system, the source and the test.
+#[derive(Debug, Default)]
+pub struct World {
+    pub now: Duration,
+    pub processes: BTreeMap<u32, Process>,
+    /// Units of work done so far; none are told where this is absent.
+    pub units: Option<f64>,
+    /// Units that are done in a second.
+    pub pace: f64,
+    /// Calls that changed a mask.
+    pub changes: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Fake(pub Arc<Mutex<World>>);
+
+impl Fake {
+    pub fn with(processes: impl IntoIterator<Item = (u32, Process)>) -> Fake {
+        Fake(Arc::new(Mutex::new(World {
+            processes: processes.into_iter().collect(),
+            ..World::default()
+        })))
+    }
+
+    /// Two private caches of 512 KiB.
+    pub fn domains() -> Vec<CacheDomain> {
+        let domain = |cpu| CacheDomain {
+            cpus: vec![cpu],
+            level: Some(2),
+            bytes: Some(512 << 10),
+        };
+        vec![domain(0), domain(1)]
+    }
+
+    pub fn choice(&self) -> Choice {
+        Choice {
+            source: Box::new(self.clone()),
+            others: Vec::new(),
+        }
+    }
+
+    pub fn change<R>(&self, change: impl FnOnce(&mut World) -> R) -> R {
+        change(&mut self.0.lock().unwrap())
+    }
+
+    /// The mask of each thread.
+    pub fn masks(&self) -> BTreeMap<u32, Vec<u32>> {
+        self.change(|world| {
+            let threads = world.processes.values().flat_map(|process| process.threads.iter());
+            threads.map(|(&number, thread)| (number, thread.mask.clone())).collect()
+        })
+    }
+}
+
+impl Source for Fake {
+    fn name(&self) -> &'static str {
+        "made up"
+    }
+
+    fn limit(&self) -> &'static str {
+        "it knows everything"
+    }
+
+    fn begin(&mut self, _: u32) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn look(&mut self, process: u32) -> Result<u64, String> {
+        self.change(|world| world.processes.get(&process).map(|process| process.bytes))
+            .ok_or("it has ended".to_string())
+    }
+
+    fn end(&mut self, _: u32) {}
+}
+
+const ESRCH: i32 = 3;
+
+impl Linux for Fake {
+    fn now(&mut self) -> Duration {
+        self.change(|world| world.now)
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        self.change(|world| {
+            world.now += time;
+            let nanos = time.as_nanos() as u64;
+            for process in world.processes.values_mut() {
+                let busy = process.busy;
+                process
+                    .threads
+                    .values_mut()
+                    .for_each(|thread| thread.ran += nanos * busy / 1000);
+            }
+            let pace = world.pace;
+            world.units = world.units.map(|units| units + pace * time.as_secs_f64());
+        });
+    }
+
+    fn own_time(&mut self) -> Duration {
+        self.now() / 100
+    }
+
+    fn members(&mut self, whom: &Whom) -> Result<Vec<u32>, SysError> {
+        Ok(match whom {
+            Whom::Processes(processes) => processes.clone(),
+            _ => self.change(|world| world.processes.keys().copied().collect()),
+        })
+    }
+
+    fn began(&mut self, process: u32) -> Option<u64> {
+        self.change(|world| world.processes.get(&process).map(|process| process.began))
+    }
+
+    fn name(&mut self, process: u32) -> String {
+        self.change(|world| world.processes.get(&process).map(|process| process.name.clone()))
+            .unwrap_or_default()
+    }
+
+    fn threads(&mut self, process: u32) -> Vec<Demand> {
+        self.change(|world| {
+            let threads = world
+                .processes
+                .get(&process)
+                .into_iter()
+                .flat_map(|process| &process.threads);
+            let demand = |(&number, thread): (&u32, &Thread)| Demand {
+                number,
+                began: thread.began,
+                cpu: thread.mask[0],
+                ran: thread.ran,
+                waited: 0,
+            };
+            threads.map(demand).collect()
+        })
+    }
+
+    fn cpuset(&mut self, process: u32) -> Option<Vec<u32>> {
+        self.change(|world| world.processes.get(&process).map(|process| process.cpuset.clone()))
+    }
+
+    fn mask(&mut self, process: u32, thread: u32) -> Option<Vec<u32>> {
+        self.change(|world| Some(world.processes.get(&process)?.threads.get(&thread)?.mask.clone()))
+    }
+
+    fn allow(&mut self, thread: u32, cpus: &[u32]) -> io::Result<()> {
+        self.change(|world| {
+            world.changes += 1;
+            let mut all = world.processes.values_mut();
+            let process = all.find(|process| process.threads.contains_key(&thread));
+            let process = process.ok_or_else(|| io::Error::from_raw_os_error(ESRCH))?;
+            if let Some(error) = process.refuses {
+                return Err(io::Error::from_raw_os_error(error));
+            }
+            if let Some(thread) = process.threads.get_mut(&thread) {
+                thread.mask = cpus.to_vec();
+            }
+            Ok(())
+        })
+    }
+
+    fn parent(&mut self, process: u32) -> Option<u32> {
+        self.change(|world| world.processes.get(&process).map(|process| process.parent))
+    }
+
+    fn family(&mut self, process: u32) -> Vec<u32> {
+        self.change(|world| {
+            let all = world.processes.iter();
+            let related = all.filter(|(number, one)| **number == process || one.parent == process);
+            related.map(|(&number, _)| number).collect()
+        })
+    }
+
+    fn units(&mut self) -> Option<f64> {
+        self.change(|world| world.units)
+    }
+}

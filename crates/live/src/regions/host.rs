@@ -1,0 +1,474 @@
+//! The host: observes processes interval by interval, has decisions made over them, and places their threads.
+//!
+//! In each interval:
+//!
+//! 1. It sees which processes there are, and tells the source of those that are busy that an interval begins.
+//! 2. It waits, and looks several times where the threads of those run that have no place.
+//! 3. It reads processor time, working sets, and the progress of a program that tells it.
+//! 4. The observations go to the log and to [`super::decisions`]. Decisions are carried out, or in a dry run only said.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::Write;
+use std::time::Duration;
+
+use policy::regions::pairing::{Domain, rounded};
+use results::{PairedProcess, PairingAction};
+use sys::cpus::list;
+use sys::tasks::Demand;
+
+use super::decisions::Decisions;
+use super::error::RegionsError;
+use super::linux::Linux;
+use super::log::{Action, Begins, Entry, Log, LoggedDomain, Observed, Seen, VERSION};
+use super::sources::Choice;
+use super::undo::Undo;
+use super::{Config, Whom};
+use sys::cache_domains::CacheDomain;
+
+mod report;
+#[cfg(test)]
+mod tests;
+
+/// Looks at threads in an interval.
+const LOOKS: u32 = 4;
+/// The longest sleep after which it is asked whether to stop.
+const NAP: Duration = Duration::from_millis(50);
+/// Actions and processes that the report lists, at most.
+const LISTED: usize = 256;
+/// A whole cpu, as busy time is counted.
+const CPU: u64 = 1000;
+
+/// A process that is watched.
+struct Watched {
+    began: u64,
+    name: String,
+    /// Time that each thread had had a cpu, and waited for one, at the end of the last interval.
+    times: HashMap<u32, (u64, u64)>,
+    busy: bool,
+    /// The cpus that its cpuset leaves it.
+    cpuset: Vec<u32>,
+    /// Looks that found its threads in each domain.
+    looks: Vec<u32>,
+    /// The source was told that the interval begins.
+    begun: bool,
+    placed: bool,
+    /// The cpus to which its owner has pinned it.
+    pinned: Option<Vec<u32>>,
+    /// Why it is left alone from now on.
+    refused: Option<String>,
+}
+
+pub struct Host<L: Linux> {
+    linux: L,
+    domains: Vec<CacheDomain>,
+    choice: Choice,
+    config: Config,
+    whom: Whom,
+    undo: Undo,
+    decisions: Decisions,
+    log: Log,
+    watched: BTreeMap<u32, Watched>,
+    begun: Duration,
+    own_begun: Duration,
+    interval_begun: Duration,
+    intervals: u64,
+    actions: VecDeque<PairingAction>,
+    actions_count: u64,
+    /// Those that were there, as they were seen last.
+    listed: BTreeMap<u32, PairedProcess>,
+    restored: u64,
+    recovered: u64,
+    decided: bool,
+}
+
+impl<L: Linux> Host<L> {
+    /// Puts in order what a run that was killed has left. Nothing is watched before the first interval.
+    ///
+    /// Errors: the log or the state cannot be written.
+    pub fn new(
+        mut linux: L,
+        domains: Vec<CacheDomain>,
+        choice: Choice,
+        config: Config,
+        whom: Whom,
+        mut undo: Undo,
+        log: Option<Box<dyn Write + Send>>,
+    ) -> Result<Host<L>, RegionsError> {
+        let recovered = undo.recover(&mut linux)?;
+        let of_policy = domains.iter().map(|domain| Domain {
+            cpus: domain.cpus.len() as u32,
+            bytes: domain.bytes,
+        });
+        let progress = config.progress.is_some();
+        let begun = linux.now();
+        let mut host = Host {
+            decisions: Decisions::new(of_policy.collect(), config.preferred.clone(), progress),
+            own_begun: linux.own_time(),
+            log: Log::new(log),
+            linux,
+            choice,
+            whom,
+            undo,
+            watched: BTreeMap::new(),
+            begun,
+            interval_begun: begun,
+            intervals: 0,
+            actions: VecDeque::new(),
+            actions_count: 0,
+            listed: BTreeMap::new(),
+            restored: 0,
+            recovered,
+            decided: false,
+            domains,
+            config,
+        };
+        let logged = host.domains.iter().map(|domain| LoggedDomain {
+            cpus: domain.cpus.clone(),
+            bytes: domain.bytes,
+        });
+        let begins = Begins {
+            version: VERSION,
+            source: host.choice.source.name().to_string(),
+            domains: logged.collect(),
+            preferred: host.config.preferred.clone(),
+            progress,
+            acts: host.config.acts,
+        };
+        host.log.write(&Entry::Begins(begins))?;
+        Ok(host)
+    }
+
+    /// Goes on, interval by interval, until there is nobody left to watch, the time is up, or `stop` says so; a dry run until
+    /// something was decided.
+    pub fn run(&mut self, mut stop: impl FnMut() -> bool) -> Result<(), RegionsError> {
+        while self.interval(&mut stop)? {}
+        self.log.flush()
+    }
+
+    /// One interval. Returns whether another one is to follow.
+    pub fn interval(&mut self, stop: &mut impl FnMut() -> bool) -> Result<bool, RegionsError> {
+        self.meet()?;
+        if self.watched.is_empty() && self.whom.ends() {
+            return Ok(false);
+        }
+        self.begin();
+        if !self.wait(stop) {
+            return Ok(false);
+        }
+        let observed = self.observe();
+        self.intervals += 1;
+        self.log.write(&Entry::Observed(observed.clone()))?;
+        let (actions, decided) = self.decisions.tell(&observed);
+        self.list(&observed);
+        self.give_up(&observed)?;
+        for action in actions {
+            self.carry(action, observed.at)?;
+        }
+        self.decided |= decided && !observed.processes.is_empty();
+        self.log.flush()?;
+        let now = self.linux.now();
+        self.interval_begun = now;
+        let time_left = self.config.duration.is_none_or(|most| now - self.begun < most);
+        Ok(time_left && (self.config.acts || !self.decided))
+    }
+
+    /// Begins to watch those that have come, and ends it for those that are gone.
+    fn meet(&mut self) -> Result<(), RegionsError> {
+        let there = match self.linux.members(&self.whom) {
+            Ok(there) => there,
+            Err(error) if self.watched.is_empty() => return Err(RegionsError::Nobody(error.to_string())),
+            // The next interval asks again.
+            Err(_) => return Ok(()),
+        };
+        let began: BTreeMap<u32, u64> = there
+            .iter()
+            .filter_map(|&process| Some((process, self.linux.began(process)?)))
+            .collect();
+        let gone =
+            |(process, watched): (&u32, &Watched)| (began.get(process) != Some(&watched.began)).then_some(*process);
+        for process in self.watched.iter().filter_map(gone).collect::<Vec<u32>>() {
+            self.watched.remove(&process);
+            self.choice.source.end(process);
+            // It may have left the group, and be there still.
+            self.restored += self.undo.restore(&mut self.linux, process)?;
+        }
+        for (process, began) in began {
+            if !self.watched.contains_key(&process) {
+                self.join(process, began);
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, process: u32, began: u64) {
+        if let Some(parent) = self.linux.parent(process)
+            && self.undo.has(parent)
+        {
+            self.undo.free(&mut self.linux, process, parent);
+        }
+        let threads = self.linux.threads(process);
+        let times = threads
+            .iter()
+            .map(|thread| (thread.number, (thread.ran, thread.waited)));
+        let watched = Watched {
+            began,
+            name: self.linux.name(process),
+            times: times.collect(),
+            // The first interval shows that.
+            busy: true,
+            cpuset: Vec::new(),
+            looks: vec![0; self.domains.len()],
+            begun: false,
+            placed: false,
+            pinned: None,
+            refused: None,
+        };
+        self.watched.insert(process, watched);
+    }
+
+    /// An interval begins for those that were busy in the last one; the others cost nothing.
+    fn begin(&mut self) {
+        for (&process, watched) in &mut self.watched {
+            watched.looks.fill(0);
+            watched.begun = false;
+            if !watched.busy || watched.refused.is_some() {
+                continue;
+            }
+            match self.choice.source.begin(process) {
+                Ok(()) => watched.begun = true,
+                Err(why) => watched.refused = Some(why),
+            }
+        }
+    }
+
+    /// Sleeps until the interval is over, looking at threads. Returns whether to go on after it.
+    fn wait(&mut self, stop: &mut impl FnMut() -> bool) -> bool {
+        let part = self.config.interval / LOOKS;
+        let end = self.interval_begun + self.config.interval;
+        let mut look = self.interval_begun + part / 2;
+        loop {
+            let now = self.linux.now();
+            if stop() {
+                return false;
+            }
+            if now >= end {
+                return true;
+            }
+            if now >= look {
+                look += part;
+                self.look();
+            }
+            self.linux.sleep(NAP.min(end - now));
+        }
+    }
+
+    fn look(&mut self) {
+        for (&process, watched) in self
+            .watched
+            .iter_mut()
+            .filter(|(_, watched)| watched.begun && !watched.placed)
+        {
+            for thread in self.linux.threads(process) {
+                let ran = watched
+                    .times
+                    .get(&thread.number)
+                    .is_none_or(|&(ran, _)| thread.ran > ran);
+                let domain = self.domains.iter().position(|domain| domain.cpus.contains(&thread.cpu));
+                if let Some(domain) = domain.filter(|_| ran) {
+                    watched.looks[domain] += 1;
+                }
+            }
+        }
+    }
+
+    fn observe(&mut self) -> Observed {
+        let time = (self.linux.now() - self.interval_begun).max(Duration::from_millis(1));
+        let numbers: Vec<u32> = self.watched.keys().copied().collect();
+        let processes = numbers
+            .into_iter()
+            .filter_map(|process| self.observe_one(process, nanos(time)));
+        let processes = processes.collect();
+        Observed {
+            at: nanos(self.linux.now() - self.begun),
+            processes,
+            units: self.linux.units(),
+        }
+    }
+
+    /// A process at the end of an interval; `None` where it has ended meanwhile.
+    fn observe_one(&mut self, process: u32, time: u64) -> Option<Seen> {
+        let threads = self.linux.threads(process);
+        if threads.is_empty() {
+            return None;
+        }
+        let watched = self.watched.get_mut(&process)?;
+        let (busy, cpu_ns) = demand(&threads, &watched.times, time);
+        watched.times = threads
+            .iter()
+            .map(|thread| (thread.number, (thread.ran, thread.waited)))
+            .collect();
+        watched.busy = rounded(busy) > 0;
+        // That of an idle process may wait.
+        if watched.busy || watched.cpuset.is_empty() {
+            watched.cpuset = self.linux.cpuset(process)?;
+        }
+        let mut cpus = watched.cpuset.clone();
+        let mut bytes = None;
+        if watched.begun {
+            match self.choice.source.look(process) {
+                Ok(seen) => bytes = Some(seen),
+                // One that ends just now is gone the next time.
+                Err(why) => watched.refused = Some(why),
+            }
+        }
+        let refused = watched.refused.clone();
+        // One that rests for an interval is as it was.
+        let pinned = match watched.busy {
+            true => self.pinned(process, &threads, &cpus),
+            false => watched.pinned.clone(),
+        };
+        let watched = self.watched.get_mut(&process)?;
+        watched.pinned.clone_from(&pinned);
+        let pinned = pinned.map(|mask| {
+            cpus.retain(|cpu| mask.contains(cpu));
+            format!("its owner has pinned it to cpus {}", list(&mask))
+        });
+        let left = refused.or(pinned);
+        let most = watched.looks.iter().max().copied().filter(|&most| most > 0);
+        let seen = most.and_then(|most| watched.looks.iter().position(|&looks| looks == most));
+        let usable = |domain: &CacheDomain| domain.cpus.iter().filter(|cpu| cpus.contains(cpu)).count() as u32;
+        Some(Seen {
+            process,
+            began: watched.began,
+            name: watched.name.clone(),
+            bytes,
+            busy,
+            cpu_ns,
+            cpus: self.domains.iter().map(usable).collect(),
+            seen: seen.map(|seen| seen as u32),
+            left,
+        })
+    }
+
+    /// The cpus to which its owner has pinned a process: a thread may not use all cpus of its cpuset, and not by our choice.
+    fn pinned(&mut self, process: u32, threads: &[Demand], cpuset: &[u32]) -> Option<Vec<u32>> {
+        let ours = self.undo.has(process);
+        let masks = threads
+            .iter()
+            .filter_map(|thread| self.linux.mask(process, thread.number));
+        let masks: Vec<Vec<u32>> = masks.collect();
+        let is_pinned = |mask: &Vec<u32>| {
+            let free = cpuset.iter().all(|cpu| mask.contains(cpu));
+            let by_us = ours && self.undo.gave(mask);
+            !(free || by_us)
+        };
+        masks.iter().any(is_pinned).then(|| {
+            let mut all = masks.concat();
+            all.sort_unstable();
+            all.dedup();
+            all
+        })
+    }
+
+    /// Those that have a place and must be left alone from now on, since their owners have chosen anew. That choice stands.
+    fn give_up(&mut self, observed: &Observed) -> Result<(), RegionsError> {
+        for seen in observed.processes.iter().filter(|seen| seen.left.is_some()) {
+            if self.watched.get(&seen.process).is_some_and(|watched| watched.placed) {
+                self.place(seen.process, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn carry(&mut self, action: Action, at: u64) -> Result<(), RegionsError> {
+        self.log.write(&Entry::Acts(action.clone()))?;
+        let process = action.process;
+        let failed = match self.config.acts {
+            true => self.place(process, action.domains.as_deref())?,
+            false => None,
+        };
+        if let Some(why) = &failed {
+            self.log.write(&Entry::Failed {
+                process,
+                why: why.clone(),
+            })?;
+        }
+        let name = self.watched.get(&process).map(|watched| watched.name.clone());
+        self.actions_count += 1;
+        self.actions.push_back(PairingAction {
+            at_ns: at,
+            process,
+            name: name.unwrap_or_default(),
+            domains: action.domains,
+            why: action.why,
+            failed,
+        });
+        if self.actions.len() > LISTED {
+            self.actions.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Returns what kept it from being placed. A process that could not be placed is left alone from then on.
+    fn place(&mut self, process: u32, domains: Option<&[u32]>) -> Result<Option<String>, RegionsError> {
+        let Some(domains) = domains else {
+            self.restored += self.undo.restore(&mut self.linux, process)?;
+            if let Some(watched) = self.watched.get_mut(&process) {
+                watched.placed = false;
+            }
+            return Ok(None);
+        };
+        let Some(cpuset) = self.linux.cpuset(process) else {
+            return Ok(Some("it has ended".to_string()));
+        };
+        let mut cpus: Vec<u32> = domains
+            .iter()
+            .flat_map(|&domain| self.domains[domain as usize].cpus.clone())
+            .collect();
+        cpus.retain(|cpu| cpuset.contains(cpu));
+        cpus.sort_unstable();
+        let failed = self
+            .undo
+            .give(&mut self.linux, process, &cpus)?
+            .err()
+            .map(|error| error.to_string());
+        if failed.is_some() {
+            self.undo.restore(&mut self.linux, process)?;
+        }
+        if let Some(watched) = self.watched.get_mut(&process) {
+            watched.placed = failed.is_none();
+            watched.refused = failed.as_ref().map(|why| format!("it cannot be placed: {why}"));
+        }
+        Ok(failed)
+    }
+
+    /// Those that are seen for the last time are remembered.
+    fn list(&mut self, observed: &Observed) {
+        for seen in &observed.processes {
+            let Some(paired) = self.decisions.paired(seen.process) else {
+                continue;
+            };
+            if self.listed.len() < LISTED || self.listed.contains_key(&seen.process) {
+                self.listed.insert(seen.process, paired);
+            }
+        }
+    }
+}
+
+/// Cpus that threads would have kept busy in an interval, in thousandths, and the processor time that they had. No thread keeps
+/// more than one busy.
+fn demand(threads: &[Demand], before: &HashMap<u32, (u64, u64)>, time: u64) -> (u32, u64) {
+    let (mut busy, mut had) = (0, 0);
+    for thread in threads {
+        let (ran, waited) = before.get(&thread.number).copied().unwrap_or((0, 0));
+        let ran = thread.ran.saturating_sub(ran);
+        let wanted = ran.saturating_add(thread.waited.saturating_sub(waited)).min(time);
+        busy += wanted.saturating_mul(CPU) / time;
+        had += ran;
+    }
+    (u32::try_from(busy).unwrap_or(u32::MAX), had)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,108 @@
+//! The end: everything is undone, and said.
+
+use results::{LiveRegions, PairedProcess, PairingDomain, SourceNotUsed};
+
+use super::super::decisions::reason;
+use super::super::error::RegionsError;
+use super::super::linux::Linux;
+use super::{Host, nanos};
+
+impl<L: Linux> Host<L> {
+    /// Gives each thread the cpus that it had before, and says what became of it all.
+    ///
+    /// Errors: the state cannot be removed.
+    pub fn end(mut self) -> Result<LiveRegions, RegionsError> {
+        for &process in self.watched.keys() {
+            self.choice.source.end(process);
+        }
+        self.restored += self.undo.restore_all(&mut self.linux)?;
+        self.log.flush()?;
+        let plan = self.decisions.plan();
+        let domains = self.domains.iter().enumerate().map(|(at, domain)| {
+            let load = |of: fn(&policy::regions::pairing::Plan) -> &Vec<policy::regions::pairing::Load>| {
+                plan.map(|plan| of(plan)[at]).unwrap_or_default()
+            };
+            let (seen, after) = (load(|plan| &plan.seen), load(|plan| &plan.after));
+            PairingDomain {
+                cpus: domain.list(),
+                level: domain.level,
+                cache_bytes: domain.bytes,
+                seen_bytes: seen.bytes,
+                decided_bytes: after.bytes,
+                seen_busy: seen.busy,
+                decided_busy: after.busy,
+            }
+        });
+        let mut processes: Vec<PairedProcess> = self.listed.values().cloned().collect();
+        processes.sort_by_key(|process| {
+            (
+                process.domains.is_none(),
+                std::cmp::Reverse(process.busy),
+                process.process,
+            )
+        });
+        let why = plan.map_or("no process was watched for long enough", |plan| reason(plan.why));
+        let source = &self.choice.source;
+        Ok(LiveRegions {
+            acted: self.config.acts,
+            source: source.name().to_string(),
+            source_limit: source.limit().to_string(),
+            other_sources: self
+                .choice
+                .others
+                .iter()
+                .map(|(name, why)| SourceNotUsed {
+                    name: name.clone(),
+                    why: why.clone(),
+                })
+                .collect(),
+            preferred: self.config.preferred.clone(),
+            domains: domains.collect(),
+            processes,
+            fullest_before_bytes: plan.map(|plan| plan.fullest_before),
+            fullest_after_bytes: plan.map(|plan| plan.fullest_after),
+            why: why.to_string(),
+            actions: self.actions.iter().cloned().collect(),
+            actions_count: self.actions_count,
+            trials: self.decisions.trials().to_vec(),
+            verified: self.decisions.verified(),
+            restored_threads: self.restored,
+            recovered_threads: self.recovered,
+            intervals: self.intervals,
+            own_ns: nanos(self.linux.own_time().saturating_sub(self.own_begun)),
+            wall_ns: nanos(self.linux.now() - self.begun),
+            notes: self.notes(),
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.config.acts && self.actions_count > 0 && !self.decisions.verified() {
+            notes.push(match &self.config.progress {
+                None => "the gain was not verified: no progress was given (--progress FILE), and instructions are not counted \
+                         by this version"
+                    .to_string(),
+                Some(file) => format!(
+                    "the gain was not verified: {} held no numbers that grow for long enough, or the change lost",
+                    file.display()
+                ),
+            });
+        }
+        if let Some(name) = &self.config.preferred
+            && !self.listed.values().any(|process| process.name == *name)
+        {
+            notes.push(format!(
+                "no process that was watched is named {name}: nobody was preferred"
+            ));
+        }
+        if self.domains.iter().all(|domain| domain.cpus.len() == 1) {
+            let turns = "each cache serves one cpu: processes that share it take turns, so a place saves only what they bring in \
+                         again after each turn";
+            notes.push(turns.to_string());
+        }
+        let what = "memory that processes share counts for each of them, and the work of processes that are not watched does not \
+                    count";
+        notes.push(what.to_string());
+        notes
+    }
+}

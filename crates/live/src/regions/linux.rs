@@ -1,0 +1,142 @@
+//! The questions that the host asks of Linux, apart from working sets; tests put a made-up machine in its place.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use sys::tasks::{self, Demand};
+use sys::{Problem, Root, SysError, affinity, clock, cpusets, processes};
+
+use super::Whom;
+
+pub trait Linux {
+    /// Time since some moment before the start.
+    fn now(&mut self) -> Duration;
+    fn sleep(&mut self, time: Duration);
+    /// Processor time of the calling thread.
+    fn own_time(&mut self) -> Duration;
+    /// The processes of whom is watched that are there just now.
+    fn members(&mut self, whom: &Whom) -> Result<Vec<u32>, SysError>;
+    /// A number that tells a process from a later one of the same number; `None` where it is gone.
+    fn began(&mut self, process: u32) -> Option<u64>;
+    fn name(&mut self, process: u32) -> String;
+    /// The threads of a process; empty where it is gone.
+    fn threads(&mut self, process: u32) -> Vec<Demand>;
+    /// The cpus that a process's cpuset leaves it; `None` where it is gone.
+    fn cpuset(&mut self, process: u32) -> Option<Vec<u32>>;
+    /// The cpus that a thread may run on; `None` where it is gone.
+    fn mask(&mut self, process: u32, thread: u32) -> Option<Vec<u32>>;
+    fn allow(&mut self, thread: u32, cpus: &[u32]) -> io::Result<()>;
+    fn parent(&mut self, process: u32) -> Option<u32>;
+    /// A process and all that descend from it; empty where it is gone.
+    fn family(&mut self, process: u32) -> Vec<u32>;
+    /// Units of work that the program says it has done; `None` where it says nothing.
+    fn units(&mut self) -> Option<f64>;
+}
+
+/// The machine that this runs on.
+#[derive(Debug)]
+pub struct Here {
+    root: Root,
+    begun: Instant,
+    progress: Option<PathBuf>,
+}
+
+impl Here {
+    pub fn new(progress: Option<PathBuf>) -> Here {
+        Here {
+            root: Root::default(),
+            begun: Instant::now(),
+            progress,
+        }
+    }
+
+    fn of_user(&self, user: u32) -> Result<Vec<u32>, SysError> {
+        processes::of_user(user).map_err(|error| SysError {
+            path: "/proc".into(),
+            problem: Problem::Failed(error),
+        })
+    }
+
+    /// Kernel threads have no command line, nor have those that have ended.
+    fn is_program(&self, process: u32) -> bool {
+        let line = self.root.text(&format!("proc/{process}/cmdline"));
+        line.is_ok_and(|line| !line.is_empty())
+    }
+}
+
+impl Linux for Here {
+    fn now(&mut self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn own_time(&mut self) -> Duration {
+        clock::thread_time()
+    }
+
+    fn members(&mut self, whom: &Whom) -> Result<Vec<u32>, SysError> {
+        let mine = std::process::id();
+        let mut found = match whom {
+            Whom::Processes(processes) => return Ok(processes.clone()),
+            Whom::Group(folder) => match processes::of_group(&self.root, folder) {
+                // A group that was removed has no processes any more.
+                Err(error) if matches!(error.problem, Problem::Absent) => Vec::new(),
+                found => found?,
+            },
+            Whom::Name(name) => {
+                let all = self.root.numbered("proc", "")?;
+                // The kernel keeps 15 bytes of a name.
+                let kept = name.get(..15).unwrap_or(name);
+                all.into_iter().filter(|&process| self.name(process) == kept).collect()
+            }
+            Whom::User(user) => self.of_user(*user)?,
+        };
+        found.retain(|&process| process != mine && self.is_program(process));
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn began(&mut self, process: u32) -> Option<u64> {
+        let ended = tasks::is_zombie(&self.root, process);
+        tasks::began(&self.root, process).ok().filter(|_| !ended)
+    }
+
+    fn name(&mut self, process: u32) -> String {
+        self.root.text(&format!("proc/{process}/comm")).unwrap_or_default()
+    }
+
+    fn threads(&mut self, process: u32) -> Vec<Demand> {
+        tasks::demand(&self.root, process).unwrap_or_default()
+    }
+
+    fn cpuset(&mut self, process: u32) -> Option<Vec<u32>> {
+        cpusets::of(&self.root, process).ok()
+    }
+
+    fn mask(&mut self, process: u32, thread: u32) -> Option<Vec<u32>> {
+        tasks::thread_mask(&self.root, process, thread).ok()
+    }
+
+    fn allow(&mut self, thread: u32, cpus: &[u32]) -> io::Result<()> {
+        affinity::allow(Some(thread), cpus)
+    }
+
+    fn parent(&mut self, process: u32) -> Option<u32> {
+        processes::parent(&self.root, process)
+    }
+
+    fn family(&mut self, process: u32) -> Vec<u32> {
+        processes::family(&self.root, process).unwrap_or_default()
+    }
+
+    /// The last number in the file, whether the program appends numbers or writes over the one before.
+    fn units(&mut self) -> Option<f64> {
+        let text = std::fs::read_to_string(self.progress.as_ref()?).ok()?;
+        let number = text.split_whitespace().rev().find_map(|word| word.parse().ok());
+        number.filter(|number: &f64| number.is_finite())
+    }
+}

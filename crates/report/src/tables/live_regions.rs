@@ -1,0 +1,222 @@
+//! The outcome for processes that are paired with cache domains.
+
+use results::{LiveRegions, PairedProcess, PairingAction, PairingDomain, PairingTrial, bytes, count, percent};
+
+use crate::table::Table;
+
+/// Processes and actions that are listed one by one.
+const LISTED: usize = 16;
+
+/// Fact by fact.
+pub fn live_regions(report: &LiveRegions) -> Table {
+    let mode = match report.acted {
+        true => "processes were placed".to_string(),
+        false => "dry run: nothing was changed; `--act` places them".to_string(),
+    };
+    let mut facts: Vec<(&str, String)> = vec![
+        ("mode", mode),
+        ("source", format!("{}: {}", report.source, report.source_limit)),
+    ];
+    let others = report.other_sources.iter();
+    facts.extend(others.map(|other| ("not used", format!("{}: {}", other.name, other.why))));
+    facts.extend(
+        (0..)
+            .zip(&report.domains)
+            .map(|(at, domain)| (if at == 0 { "caches" } else { "" }, one_domain(at, domain))),
+    );
+    let listed = report.processes.iter().take(LISTED).enumerate();
+    facts.extend(listed.map(|(at, process)| (if at == 0 { "processes" } else { "" }, one_process(process))));
+    if report.processes.len() > LISTED {
+        facts.push(("", format!("and {} more", report.processes.len() - LISTED)));
+    }
+    if let (Some(before), Some(after)) = (report.fullest_before_bytes, report.fullest_after_bytes) {
+        let text = match before == after {
+            true => format!("{} at the fullest cache, at worst", bytes(before)),
+            false => format!(
+                "{} at the fullest cache, instead of {} at worst",
+                bytes(after),
+                bytes(before)
+            ),
+        };
+        facts.push(("predicted", text));
+    }
+    facts.push(("why", report.why.clone()));
+    let name = if report.acted { "done" } else { "would do" };
+    let from = report.actions.len().saturating_sub(LISTED);
+    facts.extend(report.actions[from..].iter().map(|action| (name, one_action(action))));
+    facts.extend(report.trials.iter().map(|trial| ("progress", one_trial(trial))));
+    if report.acted {
+        facts.push((
+            "restored",
+            format!(
+                "{} have the cpus again that they had before",
+                threads(report.restored_threads)
+            ),
+        ));
+    }
+    if report.recovered_threads > 0 {
+        let text = format!(
+            "{} have their cpus again from a run that was killed",
+            threads(report.recovered_threads)
+        );
+        facts.push(("recovered", text));
+    }
+    let share = report.own_ns as f64 / report.wall_ns.max(1) as f64;
+    facts.push((
+        "own time",
+        format!(
+            "{} of a cpu, over {} intervals",
+            percent(share),
+            count(report.intervals)
+        ),
+    ));
+    facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
+    Table::of_facts("Processes paired with caches", facts)
+}
+
+fn threads(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "thread" } else { "threads" })
+}
+
+fn cpus(thousandths: u32) -> String {
+    format!("{:.2}", f64::from(thousandths) / 1000.0)
+}
+
+fn one_domain(at: usize, domain: &PairingDomain) -> String {
+    let level = domain.level.map_or(String::new(), |level| format!(" L{level}"));
+    let size = domain.cache_bytes.map_or("size not known".to_string(), bytes);
+    format!(
+        "{at}:{level} of cpus {}, {size}: seen {} and {} busy threads, decided {} and {}",
+        domain.cpus,
+        bytes(domain.seen_bytes),
+        cpus(domain.seen_busy),
+        bytes(domain.decided_bytes),
+        cpus(domain.decided_busy),
+    )
+}
+
+fn numbers(domains: &[u32]) -> String {
+    let numbers: Vec<String> = domains.iter().map(u32::to_string).collect();
+    format!(
+        "{} {}",
+        if numbers.len() == 1 { "cache" } else { "caches" },
+        numbers.join(", ")
+    )
+}
+
+fn one_process(process: &PairedProcess) -> String {
+    let size = process.working_set_bytes.map_or("not known".to_string(), bytes);
+    let place = match (&process.domains, &process.why) {
+        (Some(domains), _) => numbers(domains),
+        (None, Some(why)) => format!("no place: {why}"),
+        (None, None) => "no place".to_string(),
+    };
+    let PairedProcess {
+        process: number,
+        name,
+        busy,
+        ..
+    } = process;
+    format!(
+        "{number} ({name}): working set {size}, {} busy threads; {place}",
+        cpus(*busy)
+    )
+}
+
+fn one_action(action: &PairingAction) -> String {
+    let PairingAction {
+        at_ns,
+        process,
+        name,
+        why,
+        ..
+    } = action;
+    let to = action
+        .domains
+        .as_deref()
+        .map_or("the cpus that it had before".to_string(), numbers);
+    let failed = action
+        .failed
+        .as_ref()
+        .map_or(String::new(), |why| format!("; refused: {why}"));
+    format!(
+        "{:.1} s: {process} ({name}) to {to}: {why}{failed}",
+        *at_ns as f64 / 1e9
+    )
+}
+
+fn one_trial(trial: &PairingTrial) -> String {
+    let change = trial.after_ns / trial.before_ns - 1.0;
+    let undone = if trial.undone { "; the change was undone" } else { "" };
+    format!(
+        "{:.4} ms of processor time a unit before, {:.4} ms after ({}{}){undone}",
+        trial.before_ns / 1e6,
+        trial.after_ns / 1e6,
+        if change < 0.0 { "-" } else { "+" },
+        percent(change.abs()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_says_so_and_what_it_would_do() {
+        let mut report = LiveRegions {
+            source: "referenced".to_string(),
+            source_limit: "it counts pages".to_string(),
+            domains: vec![PairingDomain {
+                cpus: "0".to_string(),
+                level: Some(2),
+                cache_bytes: Some(512 << 10),
+                seen_bytes: 2 << 20,
+                decided_bytes: 1 << 20,
+                seen_busy: 2000,
+                decided_busy: 1500,
+            }],
+            processes: vec![PairedProcess {
+                process: 7,
+                name: "x".to_string(),
+                working_set_bytes: Some(1 << 20),
+                busy: 1000,
+                domains: Some(vec![0]),
+                why: None,
+            }],
+            fullest_before_bytes: Some(2 << 20),
+            fullest_after_bytes: Some(1 << 20),
+            why: "a reason".to_string(),
+            actions: vec![PairingAction {
+                at_ns: 3_000_000_000,
+                process: 7,
+                name: "x".to_string(),
+                domains: Some(vec![0]),
+                why: "a reason".to_string(),
+                failed: None,
+            }],
+            ..LiveRegions::default()
+        };
+        let text = live_regions(&report).facts(11);
+        for part in [
+            "dry run: nothing was changed",
+            "--act",
+            "0: L2 of cpus 0, 512 KB: seen 2.00 MB and 2.00 busy threads, decided 1.00 MB and 1.50",
+            "7 (x): working set 1.00 MB, 1.00 busy threads; cache 0",
+            "1.00 MB at the fullest cache, instead of 2.00 MB at worst",
+            "would do    3.0 s: 7 (x) to cache 0: a reason",
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+        report.acted = true;
+        report.trials.push(PairingTrial {
+            before_ns: 1e6,
+            after_ns: 2e6,
+            undone: true,
+        });
+        let text = live_regions(&report).facts(11);
+        assert!(
+            text.contains("the change was undone") && text.contains("processes were placed"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! The outcome for processes that are paired with cache domains on a running system.
+
+use serde::{Deserialize, Serialize};
+
+use crate::SourceNotUsed;
+
+/// The result of `daemon --regions --json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LiveRegions {
+    /// True: processes were placed. False: it was a dry run, and nothing was changed.
+    pub acted: bool,
+    /// The source of working sets.
+    pub source: String,
+    /// Its count, and the limits of that.
+    pub source_limit: String,
+    /// Sources that are not used, and why.
+    pub other_sources: Vec<SourceNotUsed>,
+    /// The program that gets domains of its own; absent where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred: Option<String>,
+    pub domains: Vec<PairingDomain>,
+    /// As they were seen last.
+    pub processes: Vec<PairedProcess>,
+    /// The largest sum of working sets at a cache, without and with the last change, in bytes; absent where nothing was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fullest_before_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fullest_after_bytes: Option<u64>,
+    /// The reason of the last change, or for none.
+    pub why: String,
+    /// The actions, which a dry run did not carry out; of a long run the last ones.
+    pub actions: Vec<PairingAction>,
+    /// All that were done, also those that are not listed.
+    pub actions_count: u64,
+    /// Changes that were held against the progress of the program.
+    pub trials: Vec<PairingTrial>,
+    /// True where the program's progress says that the last change did not lose.
+    pub verified: bool,
+    /// Threads that have the cpus again that they had before: at the end of this run, and at its start from one that was killed.
+    pub restored_threads: u64,
+    pub recovered_threads: u64,
+    /// Intervals that were observed.
+    pub intervals: u64,
+    /// Processor time of Domicile itself.
+    pub own_ns: u64,
+    pub wall_ns: u64,
+    pub notes: Vec<String>,
+}
+
+/// The cpus below one instance of a cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PairingDomain {
+    /// As a list, such as 0-3,8.
+    pub cpus: String,
+    /// The level of the cache; absent where domains were given by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// The size of the cache; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<u64>,
+    /// Working sets of the processes that were seen there, and of those that are there by the last decision, in bytes.
+    pub seen_bytes: u64,
+    pub decided_bytes: u64,
+    /// Busy threads in the same two cases, in thousandths of a cpu.
+    pub seen_busy: u32,
+    pub decided_busy: u32,
+}
+
+/// One process that was watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PairedProcess {
+    pub process: u32,
+    pub name: String,
+    /// The median of the last intervals; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_set_bytes: Option<u64>,
+    /// Cpus that its threads would keep busy, in thousandths: the median of the last intervals.
+    pub busy: u32,
+    /// The domains that it was given, by their order; absent where it runs wherever the kernel takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains: Option<Vec<u32>>,
+    /// The reason why it has no place; absent where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A process that is placed, or is free again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PairingAction {
+    /// Since the beginning.
+    pub at_ns: u64,
+    pub process: u32,
+    pub name: String,
+    /// Absent where it may run again wherever it could before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains: Option<Vec<u32>>,
+    pub why: String,
+    /// The error that kept it from being carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// A change that was held against the progress of the program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PairingTrial {
+    /// Processor time of the preferred program, else of all watched processes, for each unit that was done.
+    pub before_ns: f64,
+    pub after_ns: f64,
+    /// It lost, and was undone.
+    pub undone: bool,
+}
