@@ -24,7 +24,7 @@ use sys::Root;
 
 pub use error::RegionsError;
 pub use host::Host;
-pub use linux::{Here, Linux};
+pub use linux::{Here, Linux, kept_name};
 pub use log::{Action, Entry};
 pub use replay::{ReplayError, Replayed, replay};
 pub use sources::{NAMES, Source};
@@ -80,6 +80,7 @@ pub fn prepare(
     source: Option<&str>,
 ) -> Result<Prepared, RegionsError> {
     let root = Root::default();
+    sources::known(source)?;
     let domains = match domains {
         Some(domains) => domains,
         None => find(&root)?,

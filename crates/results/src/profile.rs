@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lenient::ns;
 
-/// Where a run waited, and who called it there. Sums by line are exact; a line's sum is divided among its callers as the samples of
+/// The waiting of a run, by line and by the calls that led there. Sums by line are exact; a line's sum is divided among its callers as the samples of
 /// call stacks say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -16,18 +16,21 @@ pub enum Inline {
     FitsOneCache,
     /// All caches together are too small for the data (condition 3).
     FitsNoCaches,
-    /// The work takes less time than handing it over (condition 1).
+    /// The work takes less time than four hand-overs (condition 1).
     TooShort,
+    /// The worker runs work within work within work, and waits for others: its stack has an end.
+    Nested,
 }
 
 impl Inline {
-    pub const ALL: [Inline; 6] = [
+    pub const ALL: [Inline; 7] = [
         Inline::Here,
         Inline::OneCache,
         Inline::Forked,
         Inline::FitsOneCache,
         Inline::FitsNoCaches,
         Inline::TooShort,
+        Inline::Nested,
     ];
 }
 
@@ -39,7 +42,8 @@ impl fmt::Display for Inline {
             Inline::Forked => "a child of fork has no workers",
             Inline::FitsOneCache => "all data fits into one cache",
             Inline::FitsNoCaches => "all caches together are too small for the data",
-            Inline::TooShort => "the work takes less time than handing it over",
+            Inline::TooShort => "the work takes less time than four hand-overs",
+            Inline::Nested => "the worker is within work of others already",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A worker on each cache, and the calls that ship work to them.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use policy::regions::conditions::{Bounds, by_size};
 use results::RegionsVerdict;
+use sys::cpus::CPU_NUMBER_MAX;
 use sys::{Root, affinity, cache_domains, forks};
 
 use crate::account::{Account, Counts, Inline};
@@ -18,8 +19,9 @@ use crate::home::Home;
 use crate::job::hand_over;
 use crate::worker::{Outside, Worker};
 
-/// A worker, or a caller, looks for so long before it sleeps.
-const SPIN: Duration = Duration::from_micros(50);
+/// A worker, or a caller, looks for so long before it sleeps: twice the stays that pay (up to half a millisecond, Lee12, figure 9).
+/// To wake a thread takes tens of microseconds in a virtual machine, which would cost more than the caches save.
+const SPIN: Duration = Duration::from_millis(1);
 /// Work that is too short is tried again, once in so many calls: it may be longer by now.
 const TRIED: u64 = 64;
 
@@ -48,12 +50,12 @@ pub struct Caches {
 }
 
 thread_local! {
-    /// The worker that this thread is: its address, and its cache.
-    static WORKER: Cell<Option<(usize, u32)>> = const { Cell::new(None) };
+    /// The worker that this thread is, and its cache.
+    static WORKER: RefCell<Option<(Arc<Worker>, u32)>> = const { RefCell::new(None) };
 }
 
 impl Caches {
-    /// The outermost caches of which the machine has several, as far as the process may use their cpus. With one only, all work
+    /// The outermost caches of which the machine has several, as far as this thread may use their cpus. With one only, all work
     /// runs inline.
     pub fn start() -> Result<Caches, StartError> {
         let allowed = affinity::allowed(None)?;
@@ -72,6 +74,10 @@ impl Caches {
     /// The same for caches that somebody names; their cpus are taken as they are.
     pub fn with(domains: Vec<Domain>) -> Result<Caches, StartError> {
         forks::count()?;
+        let mut all = domains.iter().flat_map(|domain| &domain.cpus);
+        if let Some(cpu) = all.find(|cpu| **cpu > CPU_NUMBER_MAX) {
+            return Err(io::Error::other(format!("there is no cpu {cpu}")).into());
+        }
         let cpus = domains
             .iter()
             .flat_map(|domain| &domain.cpus)
@@ -96,7 +102,7 @@ impl Caches {
                 caches.hire(cache)?;
             }
             let other = caches.other();
-            caches.cost = cost::measured(|| caches.hand(other, || ()), 4 * SPIN);
+            caches.cost = cost::measured(|| caches.hand(other, || ()), 2 * SPIN);
         }
         Ok(caches)
     }
@@ -108,7 +114,7 @@ impl Caches {
         let run = move || {
             // Where the kernel refuses, the worker runs anywhere: slower, and right.
             let _ = affinity::allow(None, &cpus);
-            WORKER.set(Some((Arc::as_ptr(&own) as usize, cache)));
+            WORKER.replace(Some((Arc::clone(&own), cache)));
             own.run(SPIN);
         };
         let builder = std::thread::Builder::new().name(format!("cache-{cache}"));
@@ -143,7 +149,11 @@ impl Caches {
     ///
     /// Where shipping cannot pay, `work` runs on this thread: the [`Account`] says why.
     pub fn ship<Value: Send>(&self, home: &Home, work: impl FnOnce() -> Value + Send) -> Value {
-        let is_timed = home.called();
+        assert!(
+            home.is_of(&self.loads),
+            "a home is of the caches that gave it: ask these for one"
+        );
+        let (number, is_timed) = home.called();
         let work = || {
             let began = is_timed.then(Instant::now);
             let value = work();
@@ -152,7 +162,7 @@ impl Caches {
             }
             value
         };
-        match self.inline(home) {
+        match self.inline(home, number) {
             Some(why) => {
                 self.counts.inline(why);
                 work()
@@ -164,8 +174,8 @@ impl Caches {
         }
     }
 
-    /// Why work is not shipped.
-    fn inline(&self, home: &Home) -> Option<Inline> {
+    /// Why work is not shipped. `number`: the home's calls before.
+    fn inline(&self, home: &Home, number: u64) -> Option<Inline> {
         if self.workers.len() < 2 {
             return Some(Inline::OneCache);
         }
@@ -175,6 +185,9 @@ impl Caches {
         if self.here() == Some(home.cache) {
             return Some(Inline::Here);
         }
+        if WORKER.with_borrow(|known| known.as_ref().is_some_and(|(worker, _)| worker.is_deep())) {
+            return Some(Inline::Nested);
+        }
         let bounds = Bounds::by_rule(self.cost.awake_ns);
         let least = self
             .domains
@@ -183,30 +196,36 @@ impl Caches {
             .min()
             .filter(|bytes| *bytes > 0);
         if let Some(bytes) = least {
-            let all = self.loads.iter().map(|load| load.load(Ordering::Relaxed)).sum();
+            let all = self
+                .loads
+                .iter()
+                .fold(0u64, |all, load| all.saturating_add(load.load(Ordering::Relaxed)));
+            // Caches may differ in size.
+            let whole = self
+                .domains
+                .iter()
+                .fold(0u64, |sum, domain| sum.saturating_add(domain.bytes));
             match by_size(all, bytes, self.domains.len() as u32, &bounds) {
                 Some(RegionsVerdict::FitsOneCache) => return Some(Inline::FitsOneCache),
-                Some(RegionsVerdict::FitsNoCaches) => return Some(Inline::FitsNoCaches),
+                Some(RegionsVerdict::FitsNoCaches) if all > whole => return Some(Inline::FitsNoCaches),
                 _ => {}
             }
         }
         let is_short = home.mean_ns().is_some_and(|mean| mean < bounds.stay_least_ns);
-        (is_short && !home.is_tried(TRIED)).then_some(Inline::TooShort)
+        (is_short && !number.is_multiple_of(TRIED)).then_some(Inline::TooShort)
     }
 
     /// The cache that this thread is at.
     fn here(&self) -> Option<u32> {
-        if let Some((_, cache)) = self.worker() {
-            return Some(cache);
-        }
-        self.of_cpu.get(affinity::here()).copied().flatten()
-    }
-
-    /// The worker that this thread is, if it is one of these.
-    fn worker(&self) -> Option<(&Worker, u32)> {
-        let (address, cache) = WORKER.get()?;
-        let worker = self.workers.get(cache as usize)?;
-        (Arc::as_ptr(worker) as usize == address).then_some((&**worker, cache))
+        let own = WORKER.with_borrow(|known| {
+            let (worker, cache) = known.as_ref()?;
+            let is_ours = self
+                .workers
+                .get(*cache as usize)
+                .is_some_and(|of| Arc::ptr_eq(of, worker));
+            is_ours.then_some(*cache)
+        });
+        own.or_else(|| self.of_cpu.get(affinity::here()).copied().flatten())
     }
 
     /// Another cache than the caller's.
@@ -218,10 +237,11 @@ impl Caches {
     }
 
     fn hand<Value: Send>(&self, cache: u32, work: impl FnOnce() -> Value + Send) -> Value {
-        let hand = |errand| self.workers[cache as usize].hand(errand);
-        match self.worker() {
-            Some((own, _)) => hand_over(work, hand, SPIN, own),
-            None => hand_over(work, hand, SPIN, &Outside),
+        let worker = &self.workers[cache as usize];
+        // A worker of other caches serves, too: somebody may wait for it there.
+        match WORKER.with_borrow(|known| known.as_ref().map(|(own, _)| Arc::clone(own))) {
+            Some(own) => hand_over(work, |errand| worker.hand(errand), SPIN, &*own),
+            None => hand_over(work, |errand| worker.hand(errand), SPIN, &Outside),
         }
     }
 }

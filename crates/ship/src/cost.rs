@@ -12,7 +12,7 @@ pub struct Cost {
 }
 
 const AWAKE: usize = 201;
-const ASLEEP: usize = 5;
+const ASLEEP: usize = 3;
 
 /// `hand` hands over nothing; `pause` is long enough for the worker to fall asleep.
 pub(crate) fn measured(hand: impl Fn(), pause: Duration) -> Cost {

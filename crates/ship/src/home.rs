@@ -39,14 +39,15 @@ impl Home {
         self.cache
     }
 
-    /// A call begins: whether it is to be timed.
-    pub(crate) fn called(&self) -> bool {
-        self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIMED)
+    /// A call begins: its number, from 0, and whether it is to be timed.
+    pub(crate) fn called(&self) -> (u64, bool) {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        (number, number.is_multiple_of(TIMED))
     }
 
-    /// Whether this call is one of every so many.
-    pub(crate) fn is_tried(&self, every: u64) -> bool {
-        self.calls.load(Ordering::Relaxed) % every == 1
+    /// Whether the home is of these caches.
+    pub(crate) fn is_of(&self, loads: &Arc<[AtomicU64]>) -> bool {
+        Arc::ptr_eq(&self.loads, loads)
     }
 
     pub(crate) fn took(&self, time: Duration) {

@@ -1,7 +1,7 @@
 //! A closure on its caller's stack, handed to another thread by its address.
 //!
 //! The address is good until the caller returns from [`Job::wait`], and the caller does not return before the worker has set the
-//! job's state to [`DONE`]. That is the last thing that the worker does with it: the handle to wake the caller is cloned before.
+//! job's state to [`DONE`]. That is the last thing that the worker does with it: the handle to wake a caller that sleeps is cloned before.
 //!
 //! ```text
 //! caller: writes the closure | hands over the address ............ waits until DONE | reads the result
@@ -165,8 +165,13 @@ unsafe fn run<Work: FnOnce() -> Value + Send, Value: Send>(header: *const Header
     let value = catch_unwind(AssertUnwindSafe(work));
     // SAFETY: as above.
     unsafe { *job.value.get() = Some(value) };
-    let caller = job.caller.clone();
-    if job.state.swap(DONE, Ordering::AcqRel) == SLEEPING {
+    let looks = job
+        .state
+        .compare_exchange(WAITED_FOR, DONE, Ordering::Release, Ordering::Relaxed);
+    if looks.is_err() {
+        // The handle outlives the job, which may be gone once it is done. To copy it costs as much as handing over: only here.
+        let caller = job.caller.clone();
+        job.state.store(DONE, Ordering::Release);
         caller.unpark();
     }
 }

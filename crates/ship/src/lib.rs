@@ -17,7 +17,8 @@
 //! ```
 //!
 //! The closure may borrow what the caller has: the call returns after it has ended. Its value comes back, and so does its panic.
-//! A closure that ships work itself waits for it, and its worker may run other shipped work meanwhile: no lock may be held over a call.
+//! A closure that ships work itself waits for it, and its worker may run other shipped work meanwhile: no lock may be held over a call,
+//! and closures may not wait for one another: there is one worker for each cache.
 //! Where shipping cannot pay the closure runs on the caller's thread at once; [`Caches::account`] counts these calls by reason.
 #![deny(unsafe_code)]
 

@@ -2,7 +2,7 @@
 
 use std::hint::spin_loop;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,9 @@ use crossbeam_utils::CachePadded;
 
 use crate::job::slot::Slot;
 use crate::job::{Errand, LOOKS, Waits};
+
+/// Jobs within one another: beyond, work runs where it is asked for, and nobody is waited for.
+const DEEPEST: u32 = 8;
 
 /// The side of a worker that others see.
 #[derive(Default)]
@@ -21,6 +24,8 @@ pub(crate) struct Worker {
     queue: SegQueue<Errand>,
     asleep: CachePadded<AtomicBool>,
     ends: AtomicBool,
+    /// Jobs that it runs within one another.
+    depth: AtomicU32,
     thread: OnceLock<Thread>,
 }
 
@@ -44,7 +49,12 @@ impl Worker {
         let mut began: Option<Instant> = None;
         let mut looks = 0u32;
         while !self.ends.load(Ordering::Acquire) {
-            if self.serve() {
+            // More than one job at a time is rare, and to look whether there are more takes longer.
+            let served = match looks.is_multiple_of(LOOKS) {
+                true => self.serve(),
+                false => self.slot.take().map(|errand| self.run_one(errand)).is_some(),
+            };
+            if served {
                 (began, looks) = (None, 0);
                 continue;
             }
@@ -56,6 +66,17 @@ impl Worker {
                 spin_loop();
             }
         }
+    }
+
+    /// Whether it runs so many jobs within one another that it should not wait for one more.
+    pub fn is_deep(&self) -> bool {
+        self.depth.load(Ordering::Relaxed) >= DEEPEST
+    }
+
+    fn run_one(&self, errand: Errand) {
+        self.depth.fetch_add(1, Ordering::Relaxed);
+        errand.run();
+        self.depth.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub fn end(&self) {
@@ -79,7 +100,7 @@ impl Worker {
 impl Waits for Worker {
     fn serve(&self) -> bool {
         let errand = self.slot.take().or_else(|| self.queue.pop());
-        errand.map(Errand::run).is_some()
+        errand.map(|errand| self.run_one(errand)).is_some()
     }
 
     fn sleep(&self, ready: &dyn Fn() -> bool) {

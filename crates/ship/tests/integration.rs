@@ -1,4 +1,4 @@
-//! Work that is shipped: values, panics, loans, nesting, many callers, fork, and the reasons for which it is not shipped.
+//! Work that is shipped: values, panics, loans, nesting, many callers, and the reasons for which it is not shipped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,6 +57,9 @@ fn values_come_back_and_loans_hold() {
 #[test]
 fn shipped_work_runs_on_a_worker() {
     let caches = two();
+    if caches.domains()[0] == caches.domains()[1] {
+        return;
+    }
     let homes = homes(&caches);
     loop {
         let before = caches.account().shipped;
@@ -96,7 +99,10 @@ fn a_panic_goes_on_in_the_caller() {
 fn work_ships_work_to_and_fro() {
     fn down(caches: &Caches, homes: &[Home; 2], depth: u64) -> u64 {
         match depth {
-            0 => 0,
+            0 => {
+                long();
+                0
+            }
             _ => 1 + caches.ship(&homes[depth as usize % 2], || down(caches, homes, depth - 1)),
         }
     }
@@ -108,6 +114,7 @@ fn work_ships_work_to_and_fro() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
     });
     assert_eq!(depths, 4 * (0..50).map(|turn| 1 + turn % 9).sum::<u64>());
+    assert!(caches.account().shipped > 0);
 }
 
 #[test]
@@ -151,15 +158,27 @@ fn what_cannot_pay_runs_here() {
     one.ship(&one.home(1 << 30), || ());
     assert_eq!((reasons(&one), one.account().shipped), (vec![Inline::OneCache], 0));
 
-    // On whichever of the two caches the caller is, the other home's work says what the sizes do.
+    // On a thread of its own for each: it is kept at one cache.
     for (bytes, why) in [(1000, Inline::FitsOneCache), (1 << 30, Inline::FitsNoCaches)] {
-        let caches = two();
-        sys::affinity::allow(None, &caches.domains()[0].cpus).unwrap();
-        let homes = [caches.home(bytes), caches.home(bytes)];
-        caches.ship(&homes[1], || ());
-        assert_eq!(caches.account().shipped, 0);
-        assert!(reasons(&caches).contains(&why) || caches.domains()[0] == caches.domains()[1]);
+        let turn = || {
+            let caches = two();
+            if caches.domains()[0] == caches.domains()[1] {
+                return;
+            }
+            sys::affinity::allow(None, &caches.domains()[0].cpus).unwrap();
+            let homes = [caches.home(bytes), caches.home(bytes)];
+            caches.ship(&homes[1], || ());
+            assert_eq!((caches.account().shipped, reasons(&caches)), (0, vec![why]));
+        };
+        std::thread::scope(|scope| scope.spawn(turn).join().unwrap());
     }
+}
+
+#[test]
+fn a_home_of_other_caches_is_refused() {
+    let (one, other) = (two(), two());
+    let home = other.home(1);
+    assert!(catch_unwind(AssertUnwindSafe(|| one.ship(&home, || ()))).is_err());
 }
 
 #[test]
@@ -172,8 +191,9 @@ fn short_work_is_tried_and_stays_here() {
     let homes = homes(&caches);
     (0..640).for_each(|_| caches.ship(&homes[1], || ()));
     let account = caches.account();
-    // The first call, and one in 64, while an empty closure takes less than four hand-overs.
-    assert_eq!((account.shipped, account.inline), (10, vec![(Inline::TooShort, 630)]));
+    // One in 64 at least; more where something else kept a cpu while an empty closure was timed.
+    assert!((10..320).contains(&account.shipped), "{account:?}");
+    assert_eq!(account.inline, [(Inline::TooShort, 640 - account.shipped)]);
 }
 
 #[test]

@@ -59,15 +59,17 @@ pub fn count() -> io::Result<()> {
     extern "C" fn in_child() {
         GENERATION.fetch_add(1, Ordering::SeqCst);
     }
+    // A handler that is there twice counts twice: the number still differs.
     static COUNTED: AtomicBool = AtomicBool::new(false);
-    if COUNTED.swap(true, Ordering::SeqCst) {
+    if COUNTED.load(Ordering::SeqCst) {
         return Ok(());
     }
     // SAFETY: the handler is a function for good and touches nothing but an atomic.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
+        0 => COUNTED.store(true, Ordering::SeqCst),
+        error => return Err(io::Error::from_raw_os_error(error)),
     }
+    Ok(())
 }
 
 /// The forks that this process has come from since [`count`] was called first: another number means that it is a child.

@@ -43,7 +43,7 @@ const LOG_LINES: usize = 1024;
 ///
 /// With `--regions` it watches processes, too, on a machine with several caches of one level, and gives each of those that are busy
 /// the cpus of one of them: a large working set beside a small one. Nothing moves for less than an eighth of the fullest cache's
-/// load. Who was pinned by its owner is left alone, and cpusets are respected. At the end, and after `kill -9` at the next start,
+/// load, but for a `--preferred` program. A process that its owner has pinned is left alone, and cpusets are respected. At the end, and after `kill -9` at the next start,
 /// each thread has the cpus again that it had before.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -89,8 +89,7 @@ impl Linux for Here {
             },
             Whom::Name(name) => {
                 let all = self.root.numbered("proc", "")?;
-                // The kernel keeps 15 bytes of a name.
-                let kept = name.get(..15).unwrap_or(name);
+                let kept = kept_name(name);
                 all.into_iter().filter(|&process| self.name(process) == kept).collect()
             }
             Whom::User(user) => self.of_user(*user)?,
@@ -139,4 +138,10 @@ impl Linux for Here {
         let number = text.split_whitespace().rev().find_map(|word| word.parse().ok());
         number.filter(|number: &f64| number.is_finite())
     }
+}
+
+/// The part of a program's name that the kernel keeps: 15 bytes.
+pub fn kept_name(name: &str) -> &str {
+    let end = (0..=15.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
+    &name[..end.unwrap_or(0)]
 }

@@ -38,15 +38,19 @@ pub struct Choice {
     pub others: Vec<(String, String)>,
 }
 
+/// Refuses a name that no source has.
+pub fn known(asked: Option<&str>) -> Result<(), RegionsError> {
+    match asked.filter(|asked| !NAMES.contains(asked)) {
+        Some(asked) => Err(RegionsError::UnknownSource(asked.to_string(), NAMES.join(", "))),
+        None => Ok(()),
+    }
+}
+
 /// The first source that works here, or the one that is asked for.
 ///
 /// Errors: none works; the reason of each is in the error.
 pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Choice, RegionsError> {
-    if let Some(asked) = asked
-        && !NAMES.contains(&asked)
-    {
-        return Err(RegionsError::UnknownSource(asked.to_string(), NAMES.join(", ")));
-    }
+    known(asked)?;
     let mut others = Vec::new();
     let mut found: Option<Box<dyn Source>> = None;
     for name in NAMES {

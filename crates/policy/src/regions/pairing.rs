@@ -203,7 +203,8 @@ pub fn rounded(busy: u32) -> u32 {
 }
 
 /// The domains that each process may have, where a preferred one gets its own: as many as its working set fills, and as its busy
-/// threads have cpus in. `None` where nobody is preferred, or nobody else is there.
+/// threads have cpus in, those first where nobody runs who cannot leave. `None` where nobody is preferred, or nobody else is
+/// there, or a preferred one cannot move: its neighbors then gain nothing by going where it may be.
 fn parts(domains: &[Domain], processes: &[Process]) -> Option<Vec<Vec<u32>>> {
     let counts = |process: &&Process| rounded(process.busy) > 0;
     let sum = |preferred: bool| {
@@ -216,7 +217,14 @@ fn parts(domains: &[Domain], processes: &[Process]) -> Option<Vec<Vec<u32>>> {
         })
     };
     let ((mut bytes, busy, some), (rest, _, others)) = (sum(true), sum(false));
-    if !some || !others || domains.len() < 2 {
+    let choices = |process: &Process| process.cpus.iter().filter(|cpus| **cpus > 0).count();
+    let stays = |process: &&Process| process.fixed || choices(process) < 2;
+    let is_stuck = processes
+        .iter()
+        .filter(counts)
+        .filter(stays)
+        .any(|process| process.preferred);
+    if !some || !others || is_stuck || domains.len() < 2 {
         return None;
     }
     // A cache whose size is not known holds everything.
@@ -228,7 +236,21 @@ fn parts(domains: &[Domain], processes: &[Process]) -> Option<Vec<Vec<u32>>> {
     let cpus = domains.iter().map(|domain| domain.cpus).min().unwrap_or(1).max(1);
     let domains_for_threads = u64::from(busy.div_ceil(cpus * CPU));
     bytes = bytes.max(domains_for_threads.saturating_mul(cache));
+    let mut ranked: Vec<u32> = (0..domains.len() as u32).collect();
+    let stuck_in = |domain: u32| {
+        let there = processes.iter().filter(counts).filter(stays);
+        let there = there.filter(|process| match process.seen {
+            Some(seen) => seen == domain,
+            None => process.cpus[domain as usize] > 0,
+        });
+        there.map(|process| rounded(process.busy)).fold(0, u32::saturating_add)
+    };
+    ranked.sort_by_key(|&domain| (stuck_in(domain), domain));
     let given = partition(&[bytes, rest], Some(0), domains.len() as u32, cache);
+    let given: Vec<Vec<u32>> = given
+        .into_iter()
+        .map(|part| part.into_iter().map(|place| ranked[place as usize]).collect())
+        .collect();
     Some(
         processes
             .iter()

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use live::regions::{Config, RegionsError, Shown, Undo, Whom, by_hand, folder, prepare};
+use clap::builder::NonEmptyStringValueParser;
+use live::regions::{Config, RegionsError, Shown, Undo, Whom, by_hand, folder, kept_name, prepare};
 use results::saved;
 use sys::Root;
 use sys::service;
@@ -29,7 +30,7 @@ pub struct Regions {
     regions: bool,
 
     /// The processes of programs of this name, whoever starts, as in /proc/PID/comm
-    #[arg(long, value_name = "NAME", group = "whom", requires = "regions")]
+    #[arg(long, value_name = "NAME", group = "whom", requires = "regions", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
 
     /// All processes of a user, whoever starts
@@ -43,7 +44,7 @@ pub struct Regions {
 
     /// Give programs of this name caches of their own: as many as their working sets fill and their threads have cpus in; one at
     /// least is left to the others
-    #[arg(long, value_name = "NAME", requires = "regions")]
+    #[arg(long, value_name = "NAME", requires = "regions", value_parser = NonEmptyStringValueParser::new())]
     preferred: Option<String>,
 
     /// Say what would be done and why, and change nothing [default: the first time]
@@ -89,7 +90,7 @@ impl Regions {
         let config = Config {
             interval: watched.watching.interval().unwrap_or(Duration::from_secs(1)),
             duration: watched.duration,
-            preferred: self.preferred.clone(),
+            preferred: self.preferred.as_deref().map(|name| kept_name(name).to_string()),
             acts,
             progress: self.progress.clone(),
         };

@@ -23,7 +23,7 @@ pub struct Watched {
     #[arg(long, value_name = "PATH", group = "whom", requires = "kind")]
     cgroup: Option<PathBuf>,
 
-    /// Stop after so long [default: when the processes have ended]
+    /// Stop after so long [default: when the processes of `--pid` have ended; with other choices, at a signal]
     #[arg(long, value_name = "TIME", requires = "kind", value_parser = results::quantities::duration)]
     pub duration: Option<Duration>,
 
