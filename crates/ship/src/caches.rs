@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use policy::regions::conditions::{Bounds, by_size};
 use results::RegionsVerdict;
+use sys::cache_domains::{CacheDomain, DomainsError};
 use sys::cpus::CPU_NUMBER_MAX;
 use sys::{Root, affinity, cache_domains, forks};
 
 use crate::account::{Account, Counts, Inline};
 use crate::cost::{self, Cost};
-use crate::domains::Domain;
 use crate::home::Home;
 use crate::job::hand_over;
 use crate::worker::{Outside, Worker};
@@ -29,14 +29,14 @@ const TRIED: u64 = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("the caches cannot be read: {0}")]
-    Caches(#[from] cache_domains::DomainsError),
+    Caches(#[from] DomainsError),
     #[error("a worker cannot be started: {0}")]
     Worker(#[from] io::Error),
 }
 
 /// One worker for each cache that the process may use.
 pub struct Caches {
-    domains: Vec<Domain>,
+    domains: Vec<CacheDomain>,
     /// The cache of each cpu.
     of_cpu: Vec<Option<u32>>,
     /// Empty where there is one cache.
@@ -61,18 +61,18 @@ impl Caches {
         let allowed = affinity::allowed(None)?;
         let found = match cache_domains::find(&Root::default()) {
             Ok(found) => found,
-            Err(cache_domains::DomainsError::OneDomain) => Vec::new(),
+            Err(DomainsError::OneDomain) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let domains = found
-            .into_iter()
-            .filter_map(|of| Domain::allowed(of, &allowed))
-            .collect();
-        Caches::with(domains)
+        let here = |mut domain: CacheDomain| {
+            domain.cpus.retain(|cpu| allowed.contains(cpu));
+            (!domain.cpus.is_empty()).then_some(domain)
+        };
+        Caches::with(found.into_iter().filter_map(here).collect())
     }
 
     /// The same for caches that somebody names; their cpus are taken as they are.
-    pub fn with(domains: Vec<Domain>) -> Result<Caches, StartError> {
+    pub fn with(domains: Vec<CacheDomain>) -> Result<Caches, StartError> {
         forks::count()?;
         let mut all = domains.iter().flat_map(|domain| &domain.cpus);
         if let Some(cpu) = all.find(|cpu| **cpu > CPU_NUMBER_MAX) {
@@ -127,7 +127,7 @@ impl Caches {
     }
 
     /// The caches, by number.
-    pub fn domains(&self) -> &[Domain] {
+    pub fn domains(&self) -> &[CacheDomain] {
         &self.domains
     }
 
@@ -189,30 +189,27 @@ impl Caches {
             return Some(Inline::Nested);
         }
         let bounds = Bounds::by_rule(self.cost.awake_ns);
-        let least = self
-            .domains
-            .iter()
-            .map(|domain| domain.bytes)
-            .min()
-            .filter(|bytes| *bytes > 0);
-        if let Some(bytes) = least {
-            let all = self
-                .loads
-                .iter()
-                .fold(0u64, |all, load| all.saturating_add(load.load(Ordering::Relaxed)));
-            // Caches may differ in size.
-            let whole = self
-                .domains
-                .iter()
-                .fold(0u64, |sum, domain| sum.saturating_add(domain.bytes));
-            match by_size(all, bytes, self.domains.len() as u32, &bounds) {
-                Some(RegionsVerdict::FitsOneCache) => return Some(Inline::FitsOneCache),
-                Some(RegionsVerdict::FitsNoCaches) if all > whole => return Some(Inline::FitsNoCaches),
-                _ => {}
-            }
+        if let Some(why) = self.by_size(&bounds) {
+            return Some(why);
         }
         let is_short = home.mean_ns().is_some_and(|mean| mean < bounds.stay_least_ns);
         (is_short && !number.is_multiple_of(TRIED)).then_some(Inline::TooShort)
+    }
+
+    /// Why all data is too little or too much for several caches. Nothing where a cache's size is not known.
+    fn by_size(&self, bounds: &Bounds) -> Option<Inline> {
+        let sizes = || self.domains.iter().map(|domain| domain.bytes);
+        let (least, whole) = sizes().try_fold((u64::MAX, 0u64), |(least, whole), bytes| {
+            Some((least.min(bytes?), whole.saturating_add(bytes?)))
+        })?;
+        let loads = self.loads.iter().map(|load| load.load(Ordering::Relaxed));
+        let all = loads.fold(0, u64::saturating_add);
+        match by_size(all, least, self.domains.len() as u32, bounds)? {
+            RegionsVerdict::FitsOneCache => Some(Inline::FitsOneCache),
+            // Caches may differ in size.
+            RegionsVerdict::FitsNoCaches if all > whole => Some(Inline::FitsNoCaches),
+            _ => None,
+        }
     }
 
     /// The cache that this thread is at.

@@ -25,7 +25,6 @@
 mod account;
 mod caches;
 mod cost;
-mod domains;
 mod home;
 mod job;
 mod worker;
@@ -33,5 +32,5 @@ mod worker;
 pub use account::{Account, Inline};
 pub use caches::{Caches, StartError};
 pub use cost::Cost;
-pub use domains::Domain;
 pub use home::Home;
+pub use sys::cache_domains::CacheDomain;

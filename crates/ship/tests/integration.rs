@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ship::{Caches, Domain, Home, Inline};
+use ship::{CacheDomain, Caches, Home, Inline};
 
 /// Two domains of the cpus that there are, so small that two homes of a MiB exceed one and fit into both. With one cpu both have it.
 fn two() -> Caches {
@@ -12,9 +12,10 @@ fn two() -> Caches {
     let half = cpus.len().div_ceil(2);
     let (first, second) = cpus.split_at(half);
     let second = if second.is_empty() { first } else { second };
-    let domain = |cpus: &[u32]| Domain {
+    let domain = |cpus: &[u32]| CacheDomain {
         cpus: cpus.to_vec(),
-        bytes: 3 << 19,
+        level: None,
+        bytes: Some(3 << 19),
     };
     Caches::with(vec![domain(first), domain(second)]).unwrap()
 }
@@ -150,9 +151,10 @@ fn what_cannot_pay_runs_here() {
             .map(|(why, _)| *why)
             .collect::<Vec<Inline>>()
     };
-    let one = Caches::with(vec![Domain {
+    let one = Caches::with(vec![CacheDomain {
         cpus: vec![0],
-        bytes: 1 << 20,
+        level: None,
+        bytes: Some(1 << 20),
     }])
     .unwrap();
     one.ship(&one.home(1 << 30), || ());

@@ -406,22 +406,6 @@ impl Engine {
         }
     }
 
-    /// A page was moved to another node, or copied to it, by this cpu.
-    pub fn detail_moved(&mut self, cpu: u32) {
-        let now = self.cpus[cpu as usize].clock;
-        if let Some(timeline) = self.detail.as_mut().and_then(|detail| detail.timeline.as_mut()) {
-            timeline.moved(now);
-        }
-    }
-
-    /// A thread on this cpu enters a phase.
-    pub fn detail_entered(&mut self, cpu: u32, phase: &str) {
-        let now = self.cpus[cpu as usize].clock;
-        if let Some(timeline) = self.detail.as_mut().and_then(|detail| detail.timeline.as_mut()) {
-            timeline.entered(now, phase);
-        }
-    }
-
     /// A sharing miss has its class at last. `counts`: index of the counts that it belongs to.
     pub fn detail_decided(&mut self, key: Key, counts: u32, class: Class) {
         if let Some(detail) = self.detail.as_mut().filter(|detail| !detail.touches_only) {

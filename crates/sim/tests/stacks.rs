@@ -11,6 +11,35 @@ const OTHER: u64 = 0x4000;
 const MAIN: u64 = 0x5000;
 const CALLS: u64 = 1000;
 
+fn reads(pc: u64) -> Site {
+    Site {
+        pc,
+        op: Op::Read,
+        size: 8,
+    }
+}
+
+fn read_of(site: u32, addr: u64) -> Ref {
+    Ref {
+        addr,
+        site,
+        insns: 1,
+        op: Op::Read,
+        size: 8,
+    }
+}
+
+fn location(process: u32, pc: u64, function: &str, line: u32) -> Location {
+    Location {
+        process,
+        pc,
+        function: function.to_string(),
+        file: Some("find.c".to_string()),
+        line: Some(line),
+        inlined_into: Vec::new(),
+    }
+}
+
 /// `find`, which is inlined into `lookup`, is called by `hot` with the same line each time, and by `cold` with another one. Every
 /// seventh call is sampled. `other` waits, too, and is in no sample. What `hot` reads lies in another set than the rest.
 fn trace(sampled: bool) -> Trace {
@@ -21,14 +50,7 @@ fn trace(sampled: bool) -> Trace {
         process,
         ..Thread::default()
     });
-    let location = |pc, function: &str, line| Location {
-        process,
-        pc,
-        function: function.to_string(),
-        file: Some("find.c".to_string()),
-        line: Some(line),
-        inlined_into: Vec::new(),
-    };
+    let location = |pc, function, line| location(process, pc, function, line);
     let find = Location {
         inlined_into: vec![Inlined {
             function: "lookup".to_string(),
@@ -56,22 +78,9 @@ fn trace(sampled: bool) -> Trace {
             frames: frames.to_vec(),
         })
     });
-    let [find, hot, cold, other] = [FIND, HOT, COLD, OTHER].map(|pc| {
-        writer.site(Site {
-            pc,
-            op: Op::Read,
-            size: 8,
-        })
-    });
+    let [find, hot, cold, other] = [FIND, HOT, COLD, OTHER].map(|pc| writer.site(reads(pc)));
     let read = |writer: &mut Writer, site, addr| {
-        let reference = Ref {
-            addr,
-            site,
-            insns: 1,
-            op: Op::Read,
-            size: 8,
-        };
-        writer.push(thread, reference).unwrap();
+        writer.push(thread, read_of(site, addr)).unwrap();
     };
     for call in 0..CALLS {
         let (caller, stack, data) = match call % 2 {
@@ -175,38 +184,20 @@ fn of_two_programs() -> Profile {
     });
     let names = [["find", "hot", "main"], ["seek", "cold", "start"]];
     for (process, names) in processes.into_iter().zip(names) {
-        let location = |(pc, function): (u64, &str)| Location {
-            process,
-            pc,
-            function: function.to_string(),
-            file: Some(format!("{function}.c")),
-            line: Some(1),
-            inlined_into: Vec::new(),
-        };
+        let location = |(pc, function)| location(process, pc, function, 1);
         writer.locations([FIND, HOT, MAIN].into_iter().zip(names).map(location));
     }
     let stack = writer.stack(Stack {
         process: processes[0],
         frames: [FIND, HOT, MAIN].map(|pc| Frame { pc }).to_vec(),
     });
-    let site = writer.site(Site {
-        pc: FIND,
-        op: Op::Read,
-        size: 8,
-    });
+    let site = writer.site(reads(FIND));
     for call in 0..CALLS {
         for (at, thread) in threads.into_iter().enumerate() {
             if at == 0 && call == 0 {
                 writer.event(thread, Event::Called { stack }).unwrap();
             }
-            let reference = Ref {
-                addr: 0x4000_0000 + call * 4096,
-                site,
-                insns: 1,
-                op: Op::Read,
-                size: 8,
-            };
-            writer.push(thread, reference).unwrap();
+            writer.push(thread, read_of(site, 0x4000_0000 + call * 4096)).unwrap();
         }
     }
     writer.finish().unwrap();
@@ -231,14 +222,7 @@ fn of_long_and_short_calls() -> Profile {
         process,
         ..Thread::default()
     });
-    let location = |(pc, function): (u64, &str)| Location {
-        process,
-        pc,
-        function: function.to_string(),
-        file: Some("find.c".to_string()),
-        line: Some(1),
-        inlined_into: Vec::new(),
-    };
+    let location = |(pc, function)| location(process, pc, function, 1);
     writer.locations([(FIND, "find"), (HOT, "hot"), (COLD, "cold")].map(location));
     let stacks = [HOT, COLD].map(|caller| {
         writer.stack(Stack {
@@ -246,13 +230,7 @@ fn of_long_and_short_calls() -> Profile {
             frames: [FIND, caller].map(|pc| Frame { pc }).to_vec(),
         })
     });
-    let [find, hot, cold] = [FIND, HOT, COLD].map(|pc| {
-        writer.site(Site {
-            pc,
-            op: Op::Read,
-            size: 8,
-        })
-    });
+    let [find, hot, cold] = [FIND, HOT, COLD].map(|pc| writer.site(reads(pc)));
     let mut reads = 0u64;
     let mut call = |writer: &mut Writer, caller, stack, length| {
         let mut read = |writer: &mut Writer, site, addr, is_sampled| {
@@ -261,14 +239,7 @@ fn of_long_and_short_calls() -> Profile {
             if is_sampled && reads * reads % 61 == 3 {
                 writer.event(thread, Event::Called { stack }).unwrap();
             }
-            let reference = Ref {
-                addr,
-                site,
-                insns: 1,
-                op: Op::Read,
-                size: 8,
-            };
-            writer.push(thread, reference).unwrap();
+            writer.push(thread, read_of(site, addr)).unwrap();
             reads
         };
         let mut page = read(writer, caller, 0x8100, false);

@@ -97,6 +97,12 @@ pub fn thread_mask(root: &Root, process: u32, thread: u32) -> Result<CpuSet, Sys
     mask.ok_or_else(|| root.malformed(&path, &text, "a line Cpus_allowed_list:"))
 }
 
+/// When a process began, as [`began`] has it; `None` where it has ended, or is not there.
+pub fn lives_since(root: &Root, process: u32) -> Option<u64> {
+    let ended = is_zombie(root, process);
+    began(root, process).ok().filter(|_| !ended)
+}
+
 /// Whether a process has ended and only waits for its parent to hear of it.
 pub fn is_zombie(root: &Root, process: u32) -> bool {
     let text = root.text(&format!("proc/{process}/stat")).unwrap_or_default();

@@ -34,7 +34,9 @@ pub fn of(advice: &SharingAdvice) -> String {
         placement.is_some_and(|usual| saved(usual.wall_ns, best.wall_ns) < NOTHING)
     };
     if is_usual(IN_ORDER) {
-        return format!("Leave the threads on the cpus in their order: {gains}.{data}");
+        return format!(
+            "Keep the threads under as few {cache} caches as they fit, as the other predictions have them: {gains}.{data}"
+        );
     }
     match best.name.as_str() {
         GROUPED => {

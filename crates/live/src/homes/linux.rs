@@ -90,8 +90,7 @@ impl Linux for Here {
     }
 
     fn began(&mut self, process: u32) -> Option<u64> {
-        let ended = tasks::is_zombie(&self.root, process);
-        tasks::began(&self.root, process).ok().filter(|_| !ended)
+        tasks::lives_since(&self.root, process)
     }
 
     fn name(&mut self, process: u32) -> String {

@@ -13,21 +13,13 @@ pub fn live_regions(report: &LiveRegions) -> Table {
         true => "processes were placed".to_string(),
         false => "dry run: nothing was changed; `--act` places them".to_string(),
     };
-    let mut facts: Vec<(&str, String)> = vec![
-        ("mode", mode),
-        ("source", format!("{}: {}", report.source, report.source_limit)),
-    ];
-    let others = report.other_sources.iter();
-    facts.extend(others.map(|other| ("not used", format!("{}: {}", other.name, other.why))));
-    facts.extend(
-        (0..)
-            .zip(&report.domains)
-            .map(|(at, domain)| (if at == 0 { "caches" } else { "" }, one_domain(at, domain))),
-    );
-    let listed = report.processes.iter().take(LISTED).enumerate();
-    facts.extend(listed.map(|(at, process)| (if at == 0 { "processes" } else { "" }, one_process(process))));
-    if report.processes.len() > LISTED {
-        facts.push(("", format!("and {} more", report.processes.len() - LISTED)));
+    // The answer first, then what it rests on.
+    let mut facts: Vec<(&str, String)> = vec![("mode", mode)];
+    let name = if report.acted { "done" } else { "would do" };
+    let from = report.actions.len().saturating_sub(LISTED);
+    facts.extend(report.actions[from..].iter().map(|action| (name, one_action(action))));
+    if report.actions.is_empty() {
+        facts.push(("why", report.why.clone()));
     }
     if let (Some(before), Some(after)) = (report.fullest_before_bytes, report.fullest_after_bytes) {
         let text = match before == after {
@@ -40,10 +32,6 @@ pub fn live_regions(report: &LiveRegions) -> Table {
         };
         facts.push(("predicted", text));
     }
-    facts.push(("why", report.why.clone()));
-    let name = if report.acted { "done" } else { "would do" };
-    let from = report.actions.len().saturating_sub(LISTED);
-    facts.extend(report.actions[from..].iter().map(|action| (name, one_action(action))));
     facts.extend(report.trials.iter().map(|trial| ("progress", one_trial(trial))));
     if report.acted {
         facts.push((
@@ -61,6 +49,19 @@ pub fn live_regions(report: &LiveRegions) -> Table {
         );
         facts.push(("recovered", text));
     }
+    facts.extend(
+        (0..)
+            .zip(&report.domains)
+            .map(|(at, domain)| (if at == 0 { "caches" } else { "" }, one_domain(at, domain))),
+    );
+    let listed = report.processes.iter().take(LISTED).enumerate();
+    facts.extend(listed.map(|(at, process)| (if at == 0 { "processes" } else { "" }, one_process(process))));
+    if report.processes.len() > LISTED {
+        facts.push(("", format!("and {} more", report.processes.len() - LISTED)));
+    }
+    facts.push(("source", format!("{}: {}", report.source, report.source_limit)));
+    let others = report.other_sources.iter();
+    facts.extend(others.map(|other| ("not used", format!("{}: {}", other.name, other.why))));
     let share = report.own_ns as f64 / report.wall_ns.max(1) as f64;
     facts.push((
         "own time",
