@@ -104,6 +104,21 @@ pub fn all(process: Option<u32>) -> io::Result<Vec<Mapping>> {
     lines(file).map(|line| parsed(&line?)).collect()
 }
 
+/// Whether a process has a mapping of a file at exactly these addresses; false where there is no such process.
+///
+/// One that is exchanged for another meanwhile (mremap) is always seen. `/proc/PID/maps` can miss it since Linux 6.17, which
+/// reads it without the lock of the address space.
+///
+/// Errors: PermissionDenied where the process may not be looked into.
+pub fn is_mapped(process: u32, span: Span) -> io::Result<bool> {
+    let entry = format!("/proc/{process}/map_files/{:x}-{:x}", span.start, span.end());
+    match std::fs::symlink_metadata(entry) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// How many mappings this process has.
 pub fn count() -> io::Result<usize> {
     let mut count = 0;

@@ -349,6 +349,29 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_turns_is_mapped_at_every_moment() {
+        let pages = three();
+        // Far from other mappings: nothing joins it.
+        let window = Window::open(&pages, 0, PAGE, Some(0x2100_0000_0000)).unwrap();
+        let span = crate::memory::Span::new(window.start().addr().get(), PAGE);
+        let mapped = || crate::mappings::is_mapped(std::process::id(), span).unwrap();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for turn in 0..5000 {
+                    window.show(&pages, turn % 3 * PAGE).unwrap();
+                }
+                over.store(true, SeqCst);
+            });
+            while !over.load(SeqCst) {
+                assert!(mapped());
+            }
+        });
+        drop(window);
+        assert!(!mapped());
+    }
+
+    #[test]
     fn a_window_shows_one_part_and_then_another_at_the_same_address() {
         let pages = three();
         let window = Window::open(&pages, PAGE, PAGE, None).unwrap();

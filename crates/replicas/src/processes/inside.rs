@@ -165,6 +165,10 @@ impl Inside {
         if Control::is_replicated(self.control.epoch()) {
             return Ok(());
         }
+        // A process that died while it collapsed may have left readers on the replicas, one of which may be freed below.
+        if self.control.filled()[1..].contains(&true) {
+            self.collapse()?;
+        }
         let nodes = self.control.nodes();
         let mut bytes = vec![0; self.length];
         self.pages

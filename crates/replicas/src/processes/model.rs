@@ -29,9 +29,15 @@ enum Life {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Call {
     None,
-    Lock { write: bool },
+    Lock {
+        write: bool,
+    },
     Collapse,
-    Wait(usize),
+    /// For the process of that slot; then it writes, or replicates.
+    Wait(usize, bool),
+    Free {
+        write: bool,
+    },
     Load,
     Store(u8),
     Fill(usize),
@@ -63,6 +69,7 @@ struct World {
     lock: Option<usize>,
     master: u8,
     replicas: [u8; 2],
+    filled: [bool; 2],
     written: u8,
     /// What may still begin.
     writes: u8,
@@ -81,7 +88,11 @@ enum Fault {
     LooksBeforeItHasASlot,
     NoLock,
     AnnouncesBeforeItFills,
+    FillsWhatIsStillRead,
 }
+
+/// What is read where nothing was written yet, or the memory was given back.
+const EMPTY: u8 = u8::MAX;
 
 impl World {
     fn new() -> World {
@@ -100,7 +111,8 @@ impl World {
             slots: [false; PROCESSES],
             lock: None,
             master: 0,
-            replicas: [0; 2],
+            replicas: [EMPTY; 2],
+            filled: [false; 2],
             written: 0,
             writes: WRITES,
             replications: REPLICATIONS,
@@ -170,6 +182,11 @@ impl World {
         next.push(world);
     }
 
+    fn nearest(&self, node: usize) -> From {
+        let filled = [node, 1 - node].into_iter().find(|&node| self.filled[node]);
+        filled.map_or(From::Master, From::Replica)
+    }
+
     /// The service of a process: finds the epoch, maps what goes with it, acknowledges.
     fn settling(&self, at: usize, fault: Fault, next: &mut Vec<World>) {
         let process = &self.processes[at];
@@ -183,7 +200,7 @@ impl World {
                 if maps {
                     one.mapped = match found % 2 {
                         0 => From::Master,
-                        _ => From::Replica(process.node),
+                        _ => self.nearest(process.node),
                     };
                     one.moved = false;
                 } else {
@@ -232,7 +249,10 @@ impl World {
                 *call = match (write, self.epoch % 2, fault) {
                     (true, ..) => Call::Collapse,
                     (false, 0, Fault::AnnouncesBeforeItFills) => Call::Announce,
-                    // Nobody need be waited for: until all have acknowledged, nobody has written.
+                    // Somebody died while it collapsed.
+                    (false, 0, _) if self.filled != [false; 2] && fault != Fault::FillsWhatIsStillRead => {
+                        Call::Wait(0, false)
+                    }
                     (false, 0, _) => Call::Fill(0),
                     // It is replicated.
                     (false, ..) => Call::Unlock,
@@ -241,12 +261,12 @@ impl World {
             }
             Call::Collapse => {
                 *call = match fault {
-                    Fault::DoesNotWait => Call::Load,
-                    _ => Call::Wait(0),
+                    Fault::DoesNotWait => Call::Free { write: true },
+                    _ => Call::Wait(0, true),
                 };
                 world.epoch += self.epoch % 2;
             }
-            Call::Wait(slot) => {
+            Call::Wait(slot, write) => {
                 let gone =
                     self.slots[slot] && self.processes[slot].life == Life::Gone && fault != Fault::WaitsForTheGone;
                 if self.slots[slot] && !gone && self.processes[slot].acknowledged != Some(self.epoch) {
@@ -256,9 +276,13 @@ impl World {
                     world.slots[slot] = false;
                 }
                 *call = match slot + 1 < PROCESSES {
-                    true => Call::Wait(slot + 1),
-                    false => Call::Load,
+                    true => Call::Wait(slot + 1, write),
+                    false => Call::Free { write },
                 };
+            }
+            Call::Free { write } => {
+                *call = if write { Call::Load } else { Call::Fill(0) };
+                (world.replicas, world.filled) = ([EMPTY; 2], [false; 2]);
             }
             Call::Load => *call = Call::Store(self.master),
             Call::Store(found) => {
@@ -272,7 +296,11 @@ impl World {
                     (_, Fault::AnnouncesBeforeItFills) => Call::Unlock,
                     _ => Call::Announce,
                 };
-                world.replicas[node] = self.master;
+                (world.replicas[node], world.filled[node]) = (self.master, true);
+                // Or the node has no memory left: the part that was populated is given back.
+                let mut without = world.clone();
+                (without.replicas[node], without.filled[node]) = (EMPTY, false);
+                next.push(without);
             }
             Call::Announce => {
                 *call = match fault {
@@ -331,6 +359,7 @@ fn what_is_left_out_is_found() {
         (Fault::LooksBeforeItHasASlot, "stale"),
         (Fault::NoLock, ""),
         (Fault::AnnouncesBeforeItFills, "stale"),
+        (Fault::FillsWhatIsStillRead, "stale"),
     ] {
         let wrong = explore(fault).expect_err(&format!("{fault:?} was not found"));
         assert!(wrong.contains(found), "{fault:?}: {wrong}");
