@@ -85,7 +85,7 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
         Some(Instead {
             action,
             gain,
-            range: None,
+            ..Instead::default()
         })
     });
     let mut data = cause.structure.clone();
@@ -96,12 +96,14 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
     }
     Some(Todo {
         source: cause.source.clone().or_else(|| named(&cause.function)),
+        other_lines: cause.other_lines,
         file: cause.file.clone(),
         code: None,
         data: Some(data),
         kind: cause.kind.to_string(),
         because: cause.why.clone(),
         action,
+        conditions: String::new(),
         instead: instead.collect(),
         // A change may mend more than its cause: huge pages leave fewer conflicts, too.
         share: cause.share.max(gain.unwrap_or(0.0)),
@@ -126,6 +128,7 @@ fn homes(advice: &Advice) -> Option<Todo> {
     let best = useful.next()?;
     let instead = useful.map(|remedy| Instead {
         action: remedy.how.clone(),
+        conditions: remedy.conditions.clone(),
         gain: remedy.gain,
         range: None,
     });
@@ -140,6 +143,7 @@ fn homes(advice: &Advice) -> Option<Todo> {
             reason.map_or_else(String::new, |of| format!("; most of it is {}", of.reason))
         ),
         action: best.how.clone(),
+        conditions: best.conditions.clone(),
         instead: instead.take(1).collect(),
         share: homes.remote_share,
         gain: Some(best.gain),
@@ -225,7 +229,7 @@ fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
             .map(|(_, gain, _, action)| Instead {
                 action,
                 gain,
-                range: None,
+                ..Instead::default()
             })
             .collect(),
         share: gain,

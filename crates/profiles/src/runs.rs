@@ -69,8 +69,8 @@ impl<'a> Run<'a> {
 
     fn simulated(outcome: &'a Outcome) -> Run<'a> {
         Run {
-            program: PROGRAM,
-            arguments: &[],
+            program: program(&outcome.program),
+            arguments: &outcome.arguments,
             machine: &outcome.machine,
             policy: outcome.name(),
             profile: outcome.profile.as_ref(),

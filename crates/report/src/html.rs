@@ -37,7 +37,11 @@ pub fn advice_page(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String
 pub fn outcomes_page(outcomes: &[Outcome]) -> String {
     let machine = outcomes.first().map_or("", |outcome| outcome.machine.as_str());
     let (body, pictures) = outcomes::body(outcomes);
-    page(&format!("Simulation on {machine}"), &pictures, &body)
+    let title = match outcomes.first().map_or("", |outcome| &outcome.program) {
+        "" => format!("Simulation on {machine}"),
+        program => format!("{program} on {machine}, simulated"),
+    };
+    page(&title, &pictures, &body)
 }
 
 /// The page of two versions of a program held against each other.

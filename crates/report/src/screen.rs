@@ -117,9 +117,9 @@ pub fn clock_in_words(native: &Native) -> String {
 /// One of `all` things to do.
 fn item(number: usize, todo: &Todo, all: usize, width: usize) -> String {
     let most = if all > 1 { FEW_LINES } else { LINES };
-    let what = match (&todo.source, &todo.data) {
-        (Some(source), Some(data)) => format!("{} waits for {}", short(source), short(data)),
-        (Some(source), None) => short(source),
+    let what = match (todo.place(), &todo.data) {
+        (Some(place), Some(data)) => format!("{place} {} for {}", waits(todo), short(data)),
+        (Some(place), None) => place,
         (None, Some(data)) => short(data),
         (None, None) => "the program".to_string(),
     };
@@ -143,10 +143,22 @@ fn item(number: usize, todo: &Todo, all: usize, width: usize) -> String {
         None => format!("at most {}, not simulated", percent(todo.share)),
     };
     text += &action("DO", &todo.action, &worth, width, most);
+    if all == 1 && !todo.conditions.is_empty() {
+        let conditions = lines(&format!("({})", todo.conditions), "      ", width, LINES);
+        text += &format!("{FAINT}{}{FAINT:#}\n", conditions.trim_end());
+    }
     if let Some(other) = todo.instead.first().filter(|_| all <= INSTEAD) {
         text += &action("OR", &other.action, &saves(other.gain, other.range), width, most);
     }
     text
+}
+
+/// The verb of the line, or of several.
+pub(crate) fn waits(todo: &Todo) -> &'static str {
+    match todo.other_lines {
+        0 => "waits",
+        _ => "wait",
+    }
 }
 
 /// What to do, and what that saves. A long text is cut, and never the number behind it.
@@ -261,9 +273,12 @@ mod tests {
             data: Some("heap: main (a_source_of_some_length.cc:1234)".to_string()),
             kind: "walks-across".to_string(),
             because: "because ".repeat(50),
+            other_lines: 3,
             action: "action ".repeat(50),
+            conditions: "simulated ".repeat(50),
             instead: vec![results::Instead {
                 action: "instead ".repeat(50),
+                conditions: String::new(),
                 gain: 0.1,
                 range: Some([0.04, 0.2]),
             }],

@@ -4,7 +4,9 @@ mod rows;
 
 use crate::advice::{Advice, MachineFacts};
 use crate::causes::Cause;
-use crate::comparison::{ALONE, ComparedMisses, ComparedSide, Comparison, Difference, LEAST, SideKind, Verdict};
+use crate::comparison::{
+    ALONE, ComparedMisses, ComparedRow, ComparedSide, Comparison, Difference, LEAST, SideKind, Verdict,
+};
 use crate::document::Document;
 use crate::number::count;
 use crate::outcome::Outcome;
@@ -300,6 +302,15 @@ fn notes(before: &Recordings, after: &Recordings, comparison: &Comparison) -> Ve
             "where line numbers are not the same before and after, the lines of a function are summed for each data structure"
                 .to_string(),
         );
+    }
+    if let Some(structures) = &comparison.structures {
+        let both = |row: &ComparedRow| row.time_ns.before > 0 && row.time_ns.after > 0;
+        if !structures.is_empty() && !structures.iter().any(both) {
+            notes.push(
+                "no data structure is waited for on both sides: all were renamed, or these are two different programs"
+                    .to_string(),
+            );
+        }
     }
     notes
 }

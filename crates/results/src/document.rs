@@ -1,5 +1,6 @@
 //! Results that were saved, read back.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::advice::Advice;
@@ -21,11 +22,15 @@ pub enum Document {
 pub enum Unreadable {
     #[error("line {line}: not valid JSON: {source}")]
     Json { line: usize, source: serde_json::Error },
-    #[error("{what}: {source}")]
+    #[error("this {what} is damaged, or no version of domicile wrote it: `{field}`: {source}")]
     Shape {
         what: &'static str,
+        /// Where in it: `policies[0].time_ns.busy`.
+        field: String,
         source: serde_json::Error,
     },
+    #[error("this result is damaged: `{field}` is {number}, and no result counts beyond 2^53")]
+    Large { field: String, number: String },
     #[error(
         "it was written by {tool} in schema {found}, and this version reads schemas up to {}: read it with that version or a newer one",
         SCHEMA.major
@@ -56,9 +61,56 @@ pub fn values(text: &str) -> Result<Vec<Value>, Unreadable> {
                 tool: tool.unwrap_or("another version of domicile").to_string(),
             });
         }
+        countable(&value, &mut String::new())?;
         values.push(value);
     }
     Ok(values)
+}
+
+/// Counts and nanoseconds of real runs stay far below: sums of what is beyond could not be held.
+fn countable(value: &Value, at: &mut String) -> Result<(), Unreadable> {
+    const MOST: u64 = 1 << 53;
+    let length = at.len();
+    match value {
+        Value::Number(number) => {
+            let large = number.as_u64().is_some_and(|number| number > MOST)
+                || number.as_i64().is_some_and(|number| number.unsigned_abs() > MOST);
+            if large {
+                return Err(Unreadable::Large {
+                    field: at.clone(),
+                    number: number.to_string(),
+                });
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                *at += &format!("[{index}]");
+                countable(item, at)?;
+                at.truncate(length);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if length > 0 {
+                    at.push('.');
+                }
+                *at += name;
+                countable(field, at)?;
+                at.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+/// A value of its type, or which of its fields is not.
+fn typed<T: DeserializeOwned>(value: Value, what: &'static str) -> Result<T, Unreadable> {
+    serde_path_to_error::deserialize(value).map_err(|error| Unreadable::Shape {
+        what,
+        field: error.path().to_string(),
+        source: error.into_inner(),
+    })
 }
 
 /// The version of a result's schema; what does not say is of version 0.
@@ -78,10 +130,7 @@ impl Document {
             && advice.get("policies").is_some_and(Value::is_array)
             && advice.get("where").is_some_and(Value::is_array)
         {
-            let advice = serde_json::from_value(values.swap_remove(0)).map_err(|source| Unreadable::Shape {
-                what: "this advice has a field of an unexpected kind",
-                source,
-            })?;
+            let advice = typed(values.swap_remove(0), "advice")?;
             return Ok(Document::Advice(advice));
         }
         if let [comparison] = values.as_slice()
@@ -89,21 +138,55 @@ impl Document {
                 .iter()
                 .all(|part| comparison.get(part).is_some_and(Value::is_object))
         {
-            let comparison = serde_json::from_value(values.swap_remove(0)).map_err(|source| Unreadable::Shape {
-                what: "this comparison has a field of an unexpected kind",
-                source,
-            })?;
+            let comparison = typed(values.swap_remove(0), "comparison")?;
             return Ok(Document::Comparison(comparison));
         }
         let run = |value: &Value| value.get("policy").is_some_and(Value::is_string) && value.get("time_ns").is_some();
         if values.is_empty() || !values.iter().all(run) {
             return Err(Unreadable::Other);
         }
-        let outcomes = values.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
-        let outcomes = outcomes.map_err(|source| Unreadable::Shape {
-            what: "this outcome has a field of an unexpected kind",
-            source,
-        })?;
+        let outcomes = values.into_iter().map(|value| typed(value, "outcome"));
+        let outcomes = outcomes.collect::<Result<_, _>>()?;
         Ok(Document::Outcomes(outcomes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Document::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_damaged_is_named() {
+        let outcome = |time: &str| format!("{{\"policy\": \"a\", \"time_ns\": {time}}}");
+        Document::parse(&outcome("{\"busy\": 1200.4}")).unwrap();
+        for (text, named) in [
+            (outcome("{\"busy\": -1}"), "`time_ns.busy`: invalid value: integer `-1`"),
+            (outcome("{\"busy\": -0.5}"), "`time_ns.busy`"),
+            (outcome("{\"busy\": \"long\"}"), "expected nanoseconds, 0 or more"),
+            (
+                outcome("{\"busy\": 9223372036854775808}"),
+                "`time_ns.busy` is 9223372036854775808",
+            ),
+            (
+                outcome("{\"busy\": 0}, \"caches\": [{\"misses\": 1e300}]"),
+                "`caches[0].misses`: invalid type: floating point",
+            ),
+            (
+                outcome("{\"busy\": 0}, \"profile\": {\"samples\": 1, \"frames\": []}"),
+                "`profile`: missing field `stacks`",
+            ),
+            (
+                "{\"policies\": [{\"tlb\": 1}], \"where\": []}".to_string(),
+                "`policies[0].tlb`",
+            ),
+        ] {
+            let error = refused(&text);
+            assert!(error.contains(named), "{error}");
+            assert!(!error.contains("untagged"), "{error}");
+        }
     }
 }

@@ -127,8 +127,11 @@ pub struct HomesRemedy {
     pub local_percent: f64,
     pub migrations: u64,
     pub replications: u64,
-    /// The command, setting or call that does it, and what it rests on.
+    /// The command, setting or call that does it.
     pub how: String,
+    /// What the simulation assumed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub conditions: String,
 }
 
 /// What placing pages on nodes could gain.

@@ -22,6 +22,11 @@ pub struct Outcome {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
     pub machine: String,
+    /// The program of the trace, and its arguments; absent within an advice, which has them itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub program: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
     pub references: u64,
     /// Changes of the program that were simulated with it; absent where it was simulated as it is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -200,8 +205,8 @@ pub struct Time {
     pub stall_by_class: Option<StallByClass>,
 }
 
-fn is_none(ns: &u64) -> bool {
-    *ns == 0
+pub(crate) fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Time {

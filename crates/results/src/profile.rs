@@ -12,7 +12,6 @@ use crate::lenient::ns;
 /// call stacks say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Profile {
     /// Samples of call stacks that the run passed; 0: the recording has none, and each stack is the line alone.
     pub samples: u64,
@@ -21,7 +20,7 @@ pub struct Profile {
     /// The largest stall first.
     pub stacks: Vec<ProfileStack>,
     /// The change or placement whose effect [`ProfileStack::avoided_ns`] is; absent where none was simulated.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
 }
 
@@ -37,13 +36,30 @@ pub struct ProfileFrame {
     pub line: Option<u32>,
 }
 
+impl ProfileFrame {
+    const PROGRAM: &str = "process ";
+
+    /// The outermost frame of a stack, where a run is of several programs: which of them it is.
+    pub fn of_program(path: &str) -> ProfileFrame {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        ProfileFrame {
+            function: format!("{}{name}", ProfileFrame::PROGRAM),
+            ..ProfileFrame::default()
+        }
+    }
+
+    pub fn is_program(&self) -> bool {
+        self.file.is_none() && self.line.is_none() && self.function.starts_with(ProfileFrame::PROGRAM)
+    }
+}
+
 /// One line that waits for one data structure, reached by one way of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ProfileStack {
     /// Indices into [`Profile::frames`], innermost first: the line that waits, then its callers; functions that the compiler
-    /// inlined are frames, too.
+    /// inlined are frames, too. Where the run is of several programs, the last is the program (`process cc1`).
     pub frames: Vec<u32>,
     /// So many frames after the first are functions that the line was inlined into; the rest called them.
     #[serde(skip_serializing_if = "is_zero")]

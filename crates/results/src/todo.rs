@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::outcome::is_none;
+use crate::short;
+
 /// One thing to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -10,6 +13,9 @@ pub struct Todo {
     /// The line of the source that waits, as `file:line`; absent where the program does not say, or it is not about a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// How many other lines wait for the data for the same reason.
+    #[serde(skip_serializing_if = "is_none")]
+    pub other_lines: u64,
     /// The file with its folders, as debug information has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -26,6 +32,9 @@ pub struct Todo {
     pub because: String,
     /// What to do: code, or a command.
     pub action: String,
+    /// What the simulation of it assumed; absent where there is nothing to know.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub conditions: String,
     /// Other things that can be done instead, each with the part of the run time that it saves by simulation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instead: Vec<Instead>,
@@ -41,12 +50,26 @@ pub struct Todo {
     pub range: Option<[f64; 2]>,
 }
 
+impl Todo {
+    /// The line, and how many others there are: `cg.c:12 +3`.
+    pub fn place(&self) -> Option<String> {
+        let source = short(self.source.as_ref()?);
+        Some(match self.other_lines {
+            0 => source,
+            others => format!("{source} +{others}"),
+        })
+    }
+}
+
 /// Something that can be done instead.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Instead {
     pub action: String,
+    /// As of [`Todo`].
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub conditions: String,
     pub gain: f64,
     /// As of [`Todo`].
     #[serde(skip_serializing_if = "Option::is_none")]

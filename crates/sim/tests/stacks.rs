@@ -127,7 +127,10 @@ fn profile_of(trace: &Trace) -> Profile {
 fn names(profile: &Profile, stack: &ProfileStack) -> String {
     let frames = stack.frames.iter().map(|&frame| &profile.frames[frame as usize]);
     let frames: Vec<String> = frames
-        .map(|of| format!("{}:{}", of.function, of.line.unwrap()))
+        .map(|of| match of.line {
+            Some(line) => format!("{}:{line}", of.function),
+            None => of.function.clone(),
+        })
         .collect();
     frames.join(" < ")
 }
@@ -175,7 +178,12 @@ fn without_samples_lines_have_no_callers() {
 fn of_two_programs() -> Profile {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut writer = Writer::create(file.path(), &trace::Header::default()).unwrap();
-    let processes = [(); 2].map(|()| writer.process(Process::default()));
+    let processes = ["/usr/bin/first", "/usr/bin/second"].map(|program| {
+        writer.process(Process {
+            program: program.to_string(),
+            ..Process::default()
+        })
+    });
     let threads = processes.map(|process| {
         writer.thread(Thread {
             process,
@@ -208,7 +216,10 @@ fn of_two_programs() -> Profile {
 fn each_program_has_its_own_functions_and_callers() {
     let profile = of_two_programs();
     let seen: Vec<String> = profile.stacks.iter().map(|stack| names(&profile, stack)).collect();
-    assert!(seen.contains(&"find:1 < hot:1 < main:1".to_string()), "{seen:?}");
+    assert!(
+        seen.contains(&"find:1 < hot:1 < main:1 < process first".to_string()),
+        "{seen:?}"
+    );
     assert!(seen.contains(&"seek:1".to_string()), "{seen:?}");
     assert_eq!(seen.len(), 2, "{seen:?}");
 }

@@ -17,11 +17,11 @@ const RESET_NS: u64 = 100_000_000;
 /// The paper's trigger: a page never waits for more misses.
 const TRIGGER: f64 = 128.0;
 
-/// How a policy is set, and what is to be said of that.
-#[derive(Clone)]
+/// How a policy is set, and that in words.
+#[derive(Clone, Default)]
 pub struct Pace {
     pub sets: Vec<String>,
-    pub said: String,
+    pub conditions: String,
 }
 
 /// Misses on other nodes' memory that cost as much as moving a page.
@@ -45,7 +45,7 @@ pub fn moving(policy: &Name, machine: &Machine, costs: &Costs, base: &Outcome) -
             format!("{policy}.trigger={trigger}"),
             format!("{policy}.reset={}", reset / 1000),
         ],
-        said: format!(
+        conditions: format!(
             "simulated with moves after {trigger} misses within {}, as many as cost what a move does",
             time(reset)
         ),
@@ -64,19 +64,15 @@ pub fn handed_over(policy: &Name, machine: &Machine, costs: &Costs, base: &Outco
             format!("{policy}.hold=1"),
             format!("{policy}.batch=1"),
         ],
-        said: format!("simulated with a copy of each page after {trigger} misses of a node"),
+        conditions: format!("simulated with a copy of each page after {trigger} misses of a node"),
     }
 }
 
 /// For the kernel's balancing.
 pub fn balancing(policy: &Name, base: &Outcome) -> Pace {
-    const SWITCH: &str = "sysctl -w kernel.numa_balancing=1";
     let wall = base.time_ns.wall;
     if wall >= INTERVALS * SCAN_NS {
-        return Pace {
-            sets: Vec::new(),
-            said: SWITCH.to_string(),
-        };
+        return Pace::default();
     }
     let scan = interval_ns(wall, SCAN_NS) / 1000;
     let set = |name: &str, value: u64| format!("{policy}.{name}={value}");
@@ -88,8 +84,8 @@ pub fn balancing(policy: &Name, base: &Outcome) -> Pace {
             set("scan-rate", 0),
             set("tick", (scan / 250).max(1)),
         ],
-        said: format!(
-            "{SWITCH}; simulated with {} between scans in place of a second, since the kernel's own would come too late for a \
+        conditions: format!(
+            "simulated with {} between scans in place of a second, since the kernel's own would come too late for a \
              run of {}: its faults and moves weigh more here than in a longer run",
             time(scan * 1000),
             time(wall)

@@ -30,14 +30,14 @@ impl Remedies<'_> {
     /// The fastest first.
     pub fn simulated(&self) -> Result<Vec<HomesRemedy>, SimError> {
         let (machine, base) = (&self.config.machine, self.base);
-        let plain = Pace {
-            sets: Vec::new(),
-            said: String::new(),
-        };
         let home = |later: Later| Name::first(&[Kind::Home], |traits| traits.later == later);
         let paced = |later: Later| {
             let pace = match later {
-                Later::Stays | Later::Foretold => plain.clone(),
+                Later::Stays => Pace::default(),
+                Later::Foretold => Pace {
+                    conditions: "simulated with the program's beginning as it is".to_string(),
+                    ..Pace::default()
+                },
                 Later::Moves | Later::MovesOrCopied => pace::moving(&home(later), machine, &LINUX, base),
                 Later::Copied => pace::handed_over(&home(later), machine, &LINUX, base),
                 Later::Balanced => pace::balancing(&home(later), base),
@@ -74,52 +74,47 @@ impl Remedies<'_> {
             if *home == Later::Copied && 2 * memory.collapses > memory.replications {
                 continue;
             }
-            let (name, how) = self.words(*home, pace);
+            let (name, how) = self.words(*home);
             let later_gain = later.get(&spec.name).copied();
             all.push(HomesRemedy {
                 later_gain,
-                ..remedy(base, &run.outcome, name, how, &pace.sets)
+                ..remedy(base, &run.outcome, name, how, pace.clone())
             });
         }
         if let Some(outcome) = outcome_of(self.outcomes, &interleaved) {
             let how = "numactl --interleave=all PROGRAM".to_string();
             all.push(HomesRemedy {
                 later_gain: later.get(&interleaved).copied(),
-                ..remedy(base, outcome, "pages in turn over all nodes", how, &[])
+                ..remedy(base, outcome, "pages in turn over all nodes", how, Pace::default())
             });
         }
         if let Some(outcome) = self.bound(&further)? {
-            let how = format!(
-                "numactl --cpunodebind=0 --membind=0 PROGRAM: on {} of a node",
-                crate::words::many(u64::from(machine.cpus / machine.memory.nodes), "cpu")
-            );
-            all.push(remedy(base, &outcome, "the whole program on one node", how, &[]));
+            let cpus = crate::words::many(u64::from(machine.cpus / machine.memory.nodes), "cpu");
+            let how = "numactl --cpunodebind=0 --membind=0 PROGRAM".to_string();
+            let pace = Pace {
+                conditions: format!("simulated on {cpus} of a node"),
+                ..Pace::default()
+            };
+            all.push(remedy(base, &outcome, "the whole program on one node", how, pace));
         }
         all.sort_by_key(|remedy| remedy.wall_ns);
         Ok(all)
     }
 
     /// What a remedy is called, and how it is had.
-    fn words(&self, home: Later, pace: &Pace) -> (&'static str, String) {
-        const HANDLES: &str = "domicile_replicated_create()";
+    fn words(&self, home: Later) -> (&'static str, String) {
         const RUN: &str = "domicile run --policy migrate -- PROGRAM";
-        let said = &pace.said;
+        const HAND_OVER: &str = "in the program, hand that data over by domicile_replicated_create() of domicile.h";
+        const BALANCE: &str = "sysctl -w kernel.numa_balancing=1";
         match home {
             Later::Foretold => ("each page where it is used most", touch_there(self.structures)),
-            Later::Moves => ("move pages", format!("{RUN}; {said}")),
-            Later::Copied => (
-                "copies of what is read by several nodes",
-                format!(
-                    "in the program: data that is handed over with {HANDLES} of domicile.h has a copy on each node; {said}"
-                ),
-            ),
+            Later::Moves => ("move pages", RUN.to_string()),
+            Later::Copied => ("copies of what is read by several nodes", HAND_OVER.to_string()),
             Later::MovesOrCopied => (
                 "move pages and copy them",
-                format!(
-                    "{RUN} moves pages; copies are made only of what the program hands over with {HANDLES}; {said}"
-                ),
+                format!("{RUN} moves pages; for copies, {HAND_OVER}"),
             ),
-            Later::Balanced | Later::Stays => ("the kernel's balancing", said.clone()),
+            Later::Balanced | Later::Stays => ("the kernel's balancing", BALANCE.to_string()),
         }
     }
 
@@ -181,11 +176,11 @@ impl Remedies<'_> {
     }
 }
 
-fn remedy(base: &Outcome, outcome: &Outcome, name: &str, how: String, sets: &[String]) -> HomesRemedy {
+fn remedy(base: &Outcome, outcome: &Outcome, name: &str, how: String, pace: Pace) -> HomesRemedy {
     HomesRemedy {
         name: name.to_string(),
         policy: outcome.policy.clone(),
-        settings: sets.to_vec(),
+        settings: pace.sets,
         wall_ns: outcome.time_ns.wall,
         gain: saved(base.time_ns.wall, outcome.time_ns.wall),
         later_gain: None,
@@ -193,6 +188,7 @@ fn remedy(base: &Outcome, outcome: &Outcome, name: &str, how: String, sets: &[St
         migrations: outcome.memory.migrations,
         replications: outcome.memory.replications,
         how,
+        conditions: pace.conditions,
     }
 }
 
@@ -209,11 +205,11 @@ fn touch_there(structures: &[RemoteStructure]) -> String {
         .max_by_key(|structure| of(structure, RemoteReason::FirstTouch));
     match worst.and_then(|structure| Some((structure, structure.first_touches.first()?))) {
         Some((structure, touch)) => format!(
-            "let those threads touch {} first that use it ({touch} does, in thread {}), or {bind}; simulated with the program's beginning as it is",
+            "let those threads touch {} first that use it ({touch} does, in thread {}), or {bind}",
             results::short(&structure.name),
             touch.thread
         ),
-        None => format!("{bind}; simulated with the program's beginning as it is"),
+        None => bind.to_string(),
     }
 }
 

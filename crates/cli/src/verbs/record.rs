@@ -80,7 +80,10 @@ pub struct Recording {
     #[arg(long)]
     prefetches: bool,
 
-    /// Leave out the program counters: a smaller trace, but no source lines for references
+    /// Leave out the program counters: a smaller trace, without lines of the source, call stacks and causes
+    ///
+    /// `advise` then names the data that waits and simulates policies. It has no line to change, no flame graph and no
+    /// annotated source.
     #[arg(long)]
     no_pcs: bool,
 

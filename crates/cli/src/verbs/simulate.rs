@@ -217,6 +217,7 @@ impl Simulate {
             for (outcome, swept) in outcomes.iter_mut().zip(swept) {
                 outcome.settings = swept;
             }
+            name_program(&mut outcomes, opened.header());
             self.print(&outcomes, top, console)?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -227,6 +228,7 @@ impl Simulate {
         for profile in outcomes.iter_mut().filter_map(|outcome| outcome.profile.as_mut()) {
             profile.keep(results::Profile::KEPT);
         }
+        name_program(&mut outcomes, opened.header());
         self.print(&outcomes, top, console)?;
         if let Some(place) = hints_to {
             write(place, &saved(&explained(&opened, &config, &runs)))?;
@@ -404,6 +406,14 @@ fn explained(trace: &::trace::Trace, config: &sim::Config, runs: &[sim::Simulate
 }
 
 /// Writes a part of the result to a file of its own.
+/// Results of a simulation stand alone: each says of which program it is.
+fn name_program(outcomes: &mut [results::Outcome], header: &::trace::Header) {
+    for outcome in outcomes {
+        outcome.program.clone_from(&header.program);
+        outcome.arguments.clone_from(&header.arguments);
+    }
+}
+
 fn write(place: Destination, value: &impl Serialize) -> Result<(), Failure> {
     place.write(|out| {
         serde_json::to_writer(&mut *out, value)?;

@@ -18,13 +18,15 @@ const ADDED: &[&str] = &[
     "part",
     "timeline",
     "profile",
+    "program",
+    "arguments",
 ];
 
 /// A policy that an advice has simulated since.
 const ADDED_POLICY: &str = "interleave";
 
 /// The titles of tables that results have gained since; each ends with an empty line.
-const ADDED_TABLE: [&str; 2] = ["Lines of the source that wait most", "Why, and what to do"];
+const ADDED_TABLE: [&str; 2] = ["Lines of the source that wait most", "Causes and changes"];
 
 /// Fields that say something else by now: what shares of the time are of, and what an advice begins with.
 const CHANGED: &[&str] = &["fraction", "verdict"];

@@ -130,14 +130,14 @@ fn a_matrix_walked_across_its_rows_is_to_be_walked_along_them() {
         0,
     );
     for part in [
-        "Why, and what to do",
+        "Causes and changes",
         "grid: walks-across",
         "steps of 4248 bytes",
         "interchange the loops",
     ] {
         assert!(said.contains(part), "`{part}` is missing:\n{said}");
     }
-    let lines = said.lines().skip_while(|line| !line.starts_with("Why, and what to do"));
+    let lines = said.lines().skip_while(|line| !line.starts_with("Causes and changes"));
     for line in lines.take_while(|line| !line.is_empty()) {
         assert!(line.chars().count() <= 100, "{line}");
     }
@@ -571,7 +571,7 @@ fn data_on_other_nodes_is_named_with_the_line_that_touched_it_first() {
         0,
     );
     assert!(
-        text.contains("Data on other nodes") && text.contains("What would bring it near"),
+        text.contains("Data on other nodes") && text.contains("Remedies (later"),
         "{text}"
     );
     assert!(self::advice(&of, "simos-r4400")["homes"].is_null());

@@ -9,7 +9,7 @@ use super::text::{Text, prose};
 use crate::comparison_text::verdict;
 use crate::tables::{Top, of_comparison, unchanged};
 
-pub const TITLE: &str = "What got better, and what worse";
+pub const TITLE: &str = "Time before and after";
 
 /// Rows that are drawn of each list: those with the largest difference.
 const ROWS: usize = 15;

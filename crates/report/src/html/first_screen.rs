@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use results::{Advice, Outcome, Todo, bytes, count, percent};
 
 use super::text::{Text, name, prose};
-use crate::screen::{clock_in_words, saves, time_parts};
+use crate::screen::{clock_in_words, saves, time_parts, waits};
 
 /// Things to do that are shown at once.
 const MOST: usize = 3;
@@ -85,9 +85,10 @@ fn item(todo: &Todo) -> Markup {
     html! {
         li {
             p.what {
-                @match (&todo.source, &todo.data) {
-                    (Some(source), Some(data)) => { (name(source)) " waits for " (name(data)) }
-                    (Some(only), None) | (None, Some(only)) => (name(only)),
+                @match (todo.place(), &todo.data) {
+                    (Some(place), Some(data)) => { span.name { (Text(&place)) } " " (waits(todo)) " for " (name(data)) }
+                    (Some(place), None) => span.name { (Text(&place)) },
+                    (None, Some(data)) => (name(data)),
                     (None, None) => "the program",
                 }
                 ": " (Text(&todo.kind)) " "
@@ -104,6 +105,7 @@ fn item(todo: &Todo) -> Markup {
                     }
                 }
             }
+            @if !todo.conditions.is_empty() { p.faint { "(" (prose(&todo.conditions)) ")" } }
             @for other in &todo.instead {
                 p.do { "or " (prose(&other.action)) ": " span.gain { (Text(&saves(other.gain, other.range))) } }
             }

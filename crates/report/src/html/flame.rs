@@ -8,7 +8,7 @@ use super::pictures::{Bar, Drawing, Picture, View};
 use super::sections::Sections;
 use crate::table::{Cell, Column, Role, Table};
 
-pub const TITLE: &str = "Who calls what waits";
+pub const TITLE: &str = "Flame graphs of waiting";
 
 /// Parts of the whole that are too narrow to be seen are not drawn.
 const NARROW: f64 = 0.001;
@@ -70,7 +70,14 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
         let mut node = &mut root;
         let frames = from_main(of, &stack.frames).iter().take(DEEPEST).enumerate().rev();
         let names = frames.map(|(at, &frame)| name(of.frames.get(frame as usize), at == 0));
-        for name in names.chain([format!("[{}]", short(&stack.structure))]) {
+        let program = stack.frames.last().and_then(|frame| of.frames.get(*frame as usize));
+        let program = program.filter(|frame| frame.is_program());
+        let program = program.map(|frame| frame.function.clone());
+        for name in program
+            .into_iter()
+            .chain(names)
+            .chain([format!("[{}]", short(&stack.structure))])
+        {
             node = node.below.entry(name).or_default();
             node.ns = node.ns.saturating_add(ns);
         }
@@ -88,8 +95,14 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
     bars
 }
 
-/// Innermost first, without those that called `main`: what the C library does before is the same in every program.
+/// Innermost first, without the program, and without those that called `main`: what the C library does before is the same in
+/// every program.
 fn from_main<'a>(of: &Profile, frames: &'a [u32]) -> &'a [u32] {
+    let is_program = |frame: &u32| of.frames.get(*frame as usize).is_some_and(ProfileFrame::is_program);
+    let frames = match frames.split_last() {
+        Some((last, rest)) if is_program(last) => rest,
+        _ => frames,
+    };
     let is_main = |frame: &u32| {
         let frame = of.frames.get(*frame as usize);
         frame.is_some_and(|frame| frame.function == "main")

@@ -24,7 +24,7 @@ pub fn section(sections: &mut Sections, of: &HomesAdvice) {
     };
     let drawing = Drawing::Heat {
         along: "memory".to_string(),
-        columns: memory.clone(),
+        columns: (0..all_nodes).map(|node| format!("node {node}")).collect(),
         rows: of.traffic.iter().enumerate().map(row).collect(),
         unit: Unit::Misses,
         marks: Vec::new(),

@@ -12,7 +12,7 @@ const EDGES: usize = 200;
 /// Data that a line names.
 const NAMES: usize = 3;
 
-pub const TITLE: &str = "Which threads share data";
+pub const TITLE: &str = "Threads that share data";
 
 pub fn section(sections: &mut Sections, of: &SharingAdvice) {
     let graph = &of.graph;

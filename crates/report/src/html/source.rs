@@ -7,7 +7,7 @@ use super::sections::Sections;
 use super::text::Text;
 use crate::annotated::{ListedFile, ListedLine, Listing};
 
-pub const TITLE: &str = "Source, with what it waits for";
+pub const TITLE: &str = "Annotated source";
 
 /// Files, and lines of each, that a page has; an annotated source (`advise --annotate`) has all.
 const FILES: usize = 6;
@@ -23,7 +23,15 @@ pub fn section(sections: &mut Sections, advice: &Advice, read: &dyn Fn(&str) -> 
     let Some(listing) = Listing::of(advice, shown, read) else {
         return;
     };
-    let files: Vec<&ListedFile> = listing.files.iter().filter(|file| file.part >= LEAST).collect();
+    let mut files: Vec<&ListedFile> = listing
+        .files
+        .iter()
+        .filter(|file| file.part >= LEAST)
+        .take(FILES)
+        .collect();
+    let left_out = listing.files.iter().filter(|file| file.part >= LEAST).count() - files.len();
+    // Those whose text is not here stand behind the others.
+    files.sort_by_key(|file| file.lacks.is_some());
     if files.is_empty() {
         return;
     }
@@ -32,15 +40,15 @@ pub fn section(sections: &mut Sections, advice: &Advice, read: &dyn Fn(&str) -> 
     let most = most.fold(0.0, f64::max);
     let body = html! {
         p.faint { "The part of all waiting, and misses, by line." }
-        @for (at, file) in files.iter().take(FILES).enumerate() {
-            // The worst file is in sight.
-            details open[at == 0] {
+        @for (at, file) in files.iter().enumerate() {
+            // The worst file is in sight, if there is text.
+            details open[at == 0 && file.lacks.is_none()] {
                 summary { (Text(&file.path)) ": " (percent(file.part)) }
                 @if let Some(why) = &file.lacks { p.faint { "Its text is not here: " (Text(why)) } }
                 div.scroll tabindex="0" role="region" aria-label=(Text(&file.path)) { (table(file, &listing.levels, most)) }
             }
         }
-        @if files.len() > FILES { p.faint { (files.len() - FILES) " more files wait for less." } }
+        @if left_out > 0 { p.faint { (left_out) " more files wait for less." } }
     };
     sections.add(TITLE, body);
 }

@@ -1,4 +1,4 @@
-//! Who waits for what, when; and the page-access map.
+//! Waiting over time; and the page-access map.
 
 use results::{Timeline, TimelineBlock, TimelinePhase, TimelineRow, bytes, short, time};
 
@@ -6,7 +6,7 @@ use super::pictures::{Drawing, Mark, Picture, Row, Unit, View};
 use super::sections::Sections;
 use crate::table::{Cell, Column, Role, Table};
 
-pub const TITLE: &str = "Who waits for what, when";
+pub const TITLE: &str = "Waiting over time";
 
 /// Phases that are marked in a picture; the table has all.
 const MARKS: usize = 12;

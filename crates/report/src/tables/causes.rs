@@ -11,7 +11,7 @@ const NOTHING: f64 = 0.01;
 /// Causes about which nothing is to be done are shown from this share of the time on.
 const SEEN: f64 = 0.05;
 
-pub const TITLE: &str = "Why, and what to do";
+pub const TITLE: &str = "Causes and changes";
 
 /// The causes: share of the time, what the change gains, where, and why.
 pub fn causes(causes: &[Cause], top: Top) -> Table {

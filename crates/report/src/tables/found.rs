@@ -7,7 +7,7 @@ use crate::table::{Cell, Column, Role, Table, Tone};
 /// Every facility, what it is for, what was found, and what to change.
 pub fn doctor(found: &Doctor) -> Table {
     let mut table = Table::new(
-        "What of Linux works for this user",
+        "Facilities of Linux, for this user",
         [
             Column::new(Role::Label, "facility"),
             Column::new(Role::Text, "works"),

@@ -85,7 +85,7 @@ pub fn remedies(advice: &HomesAdvice) -> Table {
         Column::new(Role::Time, "time"),
         Column::new(Role::Label, "what, and how").wrap(),
     ];
-    let title = "What would bring it near (later: in the second half of the misses)";
+    let title = "Remedies (later: in the second half of the misses)";
     let mut table = Table::new(title, columns);
     let share = |share: f64| Cell::share(share).toned(if share > 0.0 { Tone::Good } else { Tone::Plain });
     for remedy in &advice.remedies {
@@ -99,7 +99,10 @@ pub fn remedies(advice: &HomesAdvice) -> Table {
             Cell::name(&remedy.name),
         ]);
         let mut row: Vec<Cell> = (0..6).map(|_| Cell::empty()).collect();
-        row.push(Cell::faint(&remedy.how));
+        row.push(Cell::faint(match remedy.conditions.is_empty() {
+            true => remedy.how.clone(),
+            false => format!("{}; {}", remedy.how, remedy.conditions),
+        }));
         table.row(row);
     }
     table

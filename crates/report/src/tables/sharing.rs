@@ -24,7 +24,7 @@ pub fn edges(advice: &SharingAdvice, top: Top) -> Table {
         Column::new(Role::Label, "data").wrap(),
     ];
     let mut table = Table::new(
-        "Who shares what (misses: if each thread had a cache of its own)",
+        "Data that threads share (misses: if each thread had a cache of its own)",
         columns,
     );
     let all: u64 = advice.graph.edges.iter().map(|edge| edge.misses).sum();
@@ -81,7 +81,7 @@ pub fn placements(advice: &SharingAdvice) -> Table {
         Column::new(Role::Time, "time"),
         Column::new(Role::Label, "threads are").wrap(),
     ];
-    let mut table = Table::new(format!("Under which {} threads run", advice.cache), columns);
+    let mut table = Table::new(format!("Placements of threads under each {}", advice.cache), columns);
     for placement in &advice.placements {
         let words = match placement.name.as_str() {
             "in order" => "on the cpus in their order, as the other predictions have them".to_string(),

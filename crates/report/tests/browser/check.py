@@ -161,7 +161,7 @@ def hover(driver, timeline):
 
 def flame(driver, profile):
     """Bars are as wide as what they stand for, whichever depth they are at; a click shows one in full width."""
-    figure = driver.find_element(By.CSS_SELECTOR, "[id^=who-calls-what-waits] figure")
+    figure = driver.find_element(By.CSS_SELECTOR, "[id^=flame-graphs-of-waiting] figure")
     chart = "const chart = echarts.getInstanceByDom(arguments[0].querySelector('.drawing'));"
     bars = lambda: driver.execute_script(chart + "return chart.getOption().series[0].data.map((bar) => bar.value)", figure)
     buttons = figure.find_elements(By.CSS_SELECTOR, "[role=tab]")
@@ -206,7 +206,7 @@ def compared(driver, comparison):
 
 def graph(driver, sharing):
     script = (
-        "const chart = echarts.getInstanceByDom(document.querySelector('[id^=which-threads-share-data] .drawing'));"
+        "const chart = echarts.getInstanceByDom(document.querySelector('[id^=threads-that-share-data] .drawing'));"
         "const {data, links} = chart.getOption().series[0];"
         "return [data.map((node) => node.name), links.map((link) => [+link.source, +link.target])]"
     )

@@ -252,3 +252,16 @@ fn causes_are_of_the_recordings_where_they_were_looked_for() {
     let none = recordings(vec![outcome(10_000)]);
     assert_eq!(compare(&before, &none).unwrap().causes, None);
 }
+
+#[test]
+fn results_that_share_no_data_are_pointed_out() {
+    let noted = |after: &[(&str, u64)]| {
+        let comparison = compare(&with_structures(&[("a", 500), ("b", 300)]), &with_structures(after)).unwrap();
+        comparison
+            .notes
+            .iter()
+            .any(|note| note.contains("two different programs"))
+    };
+    assert!(noted(&[("c", 500), ("d", 300)]));
+    assert!(!noted(&[("c", 500), ("b", 300)]));
+}

@@ -45,9 +45,9 @@ impl Source {
         }
     }
 
-    /// Small ones too.
+    /// Small ones too; none beyond what a result may count.
     fn whole(&mut self) -> u64 {
-        let bits = self.next() % 64;
+        let bits = 11 + self.next() % 53;
         self.next() >> bits
     }
 

@@ -67,6 +67,9 @@ impl Sums {
     }
 
     pub fn report(mut self, samples: u64, code: &Code, names: &Names) -> Profile {
+        let processes = names.tables.processes;
+        let first = processes.first().map(|process| &process.program);
+        let several = processes.iter().any(|process| Some(&process.program) != first);
         let mut callers: HashMap<StackId, Vec<u32>> = HashMap::new();
         // Stacks that differ in places of one line are one.
         let mut sums: BTreeMap<(u32, Vec<u32>), [u64; 2]> = BTreeMap::new();
@@ -76,7 +79,9 @@ impl Sums {
                 let named = |pc| code.frames(of.process, pc);
                 let known = callers.entry(stack).or_insert_with(|| {
                     let calls = of.frames.iter().skip(1).flat_map(|frame| named(frame.pc));
-                    calls.map(|frame| self.frames.of(frame)).collect()
+                    let program = processes.get(of.process as usize).filter(|_| several);
+                    let program = program.map(|process| ProfileFrame::of_program(&process.program));
+                    calls.chain(program).map(|frame| self.frames.of(frame)).collect()
                 });
                 known.clone()
             });
