@@ -18,7 +18,7 @@ pub fn section(sections: &mut Sections, of: &HomesAdvice) {
     let all_nodes = of.traffic.iter().map(Vec::len).max().unwrap_or(0);
     let memory: Vec<String> = (0..all_nodes).map(|node| format!("memory of node {node}")).collect();
     let row = |(node, values): (usize, &Vec<u64>)| Row {
-        name: format!("cpus of node {node}"),
+        name: format!("by node {node}"),
         about: String::new(),
         values: values.clone(),
     };

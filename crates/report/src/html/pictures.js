@@ -250,14 +250,27 @@
     redraw(false);
     new ResizeObserver(() => chart.resize()).observe(place);
     dark.addEventListener("change", () => redraw(false, true));
-    window.addEventListener("beforeprint", () => redraw(true, true));
-    window.addEventListener("afterprint", () => redraw(false, true));
+    // Paper gets an image: a canvas is resized for it, and would be drawn in a frame that never comes.
+    const image = document.createElement("img");
+    image.className = "paper";
+    image.alt = place.getAttribute("aria-label") ?? "";
+    window.addEventListener("beforeprint", () => {
+      redraw(true, true);
+      image.src = chart.getDataURL({ pixelRatio: 2 });
+      place.after(image);
+    });
+    window.addEventListener("afterprint", () => {
+      image.remove();
+      redraw(false, true);
+    });
   };
 
-  // Paper shows what is folded away on a screen.
+  // Paper shows what is folded away on a screen, but for tables of several pages.
+  const LONGEST = 40;
   let unfolded = [];
   window.addEventListener("beforeprint", () => {
-    unfolded = [...document.querySelectorAll("details:not([open])")];
+    const short = (part) => part.querySelectorAll("tr").length <= LONGEST;
+    unfolded = [...document.querySelectorAll("details:not([open])")].filter(short);
     unfolded.forEach((part) => (part.open = true));
   });
   window.addEventListener("afterprint", () => unfolded.forEach((part) => (part.open = false)));

@@ -258,6 +258,29 @@ def sides(driver, collisions):
         check(boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"], f"sides are at {boxes}")
 
 
+def paper(driver):
+    """Each picture is an image on paper, drawn at once, and short tables are unfolded; afterwards all is as before."""
+    fire = "window.dispatchEvent(new Event(arguments[0]));"
+    count = "return [document.querySelectorAll('img.paper').length, document.querySelectorAll('details[open]').length]"
+    before = driver.execute_script(count)
+    # A picture of one color is an empty one.
+    colors = """
+        const done = arguments[0], images = [...document.querySelectorAll('img.paper')];
+        Promise.all(images.map((image) => image.decode())).then(() => done(images.map((image) => {
+          const canvas = Object.assign(document.createElement('canvas'), {width: image.naturalWidth, height: image.naturalHeight});
+          const context = canvas.getContext('2d');
+          context.drawImage(image, 0, 0);
+          return new Set(new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size;
+        })));"""
+    driver.execute_script(fire, "beforeprint")
+    drawn = driver.execute_async_script(colors)
+    figures = len(driver.find_elements(By.CSS_SELECTOR, "figure .drawing"))
+    check(len(drawn) == figures and all(colors > 2 for colors in drawn), f"{figures} pictures have {drawn} colors on paper")
+    check(driver.execute_script(count)[1] > before[1], "nothing is unfolded on paper")
+    driver.execute_script(fire, "afterprint")
+    check(driver.execute_script(count) == before, "after printing, the page is another one")
+
+
 def page(driver, address, result, width, scheme):
     driver.get(address)
     quiet(driver, "loading")
@@ -292,6 +315,7 @@ def page(driver, address, result, width, scheme):
         graph(driver, result["sharing"])
         matrix(driver, result["homes"]["traffic"])
         policies(driver, result)
+        paper(driver)
         sides(driver, result["false_sharing"])
         regions(driver, next(outcome for outcome in result["policies"] if outcome.get("regions")))
     quiet(driver, "after use")
