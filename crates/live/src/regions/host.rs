@@ -7,27 +7,29 @@
 //! 3. It reads processor time, working sets, and the progress of a program that tells it.
 //! 4. The observations go to the log and to [`super::decisions`]. Decisions are carried out, or in a dry run only said.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::time::Duration;
 
 use policy::regions::pairing::{Domain, rounded};
 use results::{PairedProcess, PairingAction};
 use sys::cpus::list;
-use sys::tasks::Demand;
 
 use super::decisions::Decisions;
 use super::error::RegionsError;
 use super::linux::Linux;
-use super::log::{Action, Begins, Entry, Log, LoggedDomain, Observed, Seen, VERSION};
+use super::log::{Begins, Entry, Log, LoggedDomain, Observed, Seen, VERSION};
 use super::sources::Choice;
 use super::undo::Undo;
 use super::{Config, Whom};
 use sys::cache_domains::CacheDomain;
+use watched::{Watched, demand};
 
+mod placing;
 mod report;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 /// Looks at threads in an interval.
 const LOOKS: u32 = 4;
@@ -35,28 +37,6 @@ const LOOKS: u32 = 4;
 const NAP: Duration = Duration::from_millis(50);
 /// Actions and processes that the report lists, at most.
 const LISTED: usize = 256;
-/// A whole cpu, as busy time is counted.
-const CPU: u64 = 1000;
-
-/// A process that is watched.
-struct Watched {
-    began: u64,
-    name: String,
-    /// Time that each thread had had a cpu, and waited for one, at the end of the last interval.
-    times: HashMap<u32, (u64, u64)>,
-    busy: bool,
-    /// The cpus that its cpuset leaves it.
-    cpuset: Vec<u32>,
-    /// Looks that found its threads in each domain.
-    looks: Vec<u32>,
-    /// The source was told that the interval begins.
-    begun: bool,
-    placed: bool,
-    /// The cpus to which its owner has pinned it.
-    pinned: Option<Vec<u32>>,
-    /// Why it is left alone from now on.
-    refused: Option<String>,
-}
 
 pub struct Host<L: Linux> {
     linux: L,
@@ -197,15 +177,10 @@ impl<L: Linux> Host<L> {
                 self.join(process, began);
             }
         }
-        Ok(())
+        self.undo.free(&mut self.linux)
     }
 
     fn join(&mut self, process: u32, began: u64) {
-        if let Some(parent) = self.linux.parent(process)
-            && self.undo.has(parent)
-        {
-            self.undo.free(&mut self.linux, process, parent);
-        }
         let threads = self.linux.threads(process);
         let times = threads
             .iter()
@@ -350,98 +325,6 @@ impl<L: Linux> Host<L> {
         })
     }
 
-    /// The cpus to which its owner has pinned a process: a thread may not use all cpus of its cpuset, and not by our choice.
-    fn pinned(&mut self, process: u32, threads: &[Demand], cpuset: &[u32]) -> Option<Vec<u32>> {
-        let ours = self.undo.has(process);
-        let masks = threads
-            .iter()
-            .filter_map(|thread| self.linux.mask(process, thread.number));
-        let masks: Vec<Vec<u32>> = masks.collect();
-        let is_pinned = |mask: &Vec<u32>| {
-            let free = cpuset.iter().all(|cpu| mask.contains(cpu));
-            let by_us = ours && self.undo.gave(mask);
-            !(free || by_us)
-        };
-        masks.iter().any(is_pinned).then(|| {
-            let mut all = masks.concat();
-            all.sort_unstable();
-            all.dedup();
-            all
-        })
-    }
-
-    /// Those that have a place and must be left alone from now on, since their owners have chosen anew. That choice stands.
-    fn give_up(&mut self, observed: &Observed) -> Result<(), RegionsError> {
-        for seen in observed.processes.iter().filter(|seen| seen.left.is_some()) {
-            if self.watched.get(&seen.process).is_some_and(|watched| watched.placed) {
-                self.place(seen.process, None)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn carry(&mut self, action: Action, at: u64) -> Result<(), RegionsError> {
-        self.log.write(&Entry::Acts(action.clone()))?;
-        let process = action.process;
-        let failed = match self.config.acts {
-            true => self.place(process, action.domains.as_deref())?,
-            false => None,
-        };
-        if let Some(why) = &failed {
-            self.log.write(&Entry::Failed {
-                process,
-                why: why.clone(),
-            })?;
-        }
-        let name = self.watched.get(&process).map(|watched| watched.name.clone());
-        self.actions_count += 1;
-        self.actions.push_back(PairingAction {
-            at_ns: at,
-            process,
-            name: name.unwrap_or_default(),
-            domains: action.domains,
-            why: action.why,
-            failed,
-        });
-        if self.actions.len() > LISTED {
-            self.actions.pop_front();
-        }
-        Ok(())
-    }
-
-    /// Returns what kept it from being placed. A process that could not be placed is left alone from then on.
-    fn place(&mut self, process: u32, domains: Option<&[u32]>) -> Result<Option<String>, RegionsError> {
-        let Some(domains) = domains else {
-            self.restored += self.undo.restore(&mut self.linux, process)?;
-            if let Some(watched) = self.watched.get_mut(&process) {
-                watched.placed = false;
-            }
-            return Ok(None);
-        };
-        let Some(cpuset) = self.linux.cpuset(process) else {
-            return Ok(Some("it has ended".to_string()));
-        };
-        let mut cpus: Vec<u32> = domains
-            .iter()
-            .flat_map(|&domain| self.domains[domain as usize].cpus.clone())
-            .collect();
-        cpus.retain(|cpu| cpuset.contains(cpu));
-        cpus.sort_unstable();
-        let failed = self
-            .undo
-            .give(&mut self.linux, process, &cpus)?
-            .err()
-            .map(|error| error.to_string());
-        if failed.is_some() {
-            self.undo.restore(&mut self.linux, process)?;
-        }
-        if let Some(watched) = self.watched.get_mut(&process) {
-            watched.placed = failed.is_none();
-            watched.refused = failed.as_ref().map(|why| format!("it cannot be placed: {why}"));
-        }
-        Ok(failed)
-    }
-
     /// Those that are seen for the last time are remembered.
     fn list(&mut self, observed: &Observed) {
         for seen in &observed.processes {
@@ -453,20 +336,6 @@ impl<L: Linux> Host<L> {
             }
         }
     }
-}
-
-/// Cpus that threads would have kept busy in an interval, in thousandths, and the processor time that they had. No thread keeps
-/// more than one busy.
-fn demand(threads: &[Demand], before: &HashMap<u32, (u64, u64)>, time: u64) -> (u32, u64) {
-    let (mut busy, mut had) = (0, 0);
-    for thread in threads {
-        let (ran, waited) = before.get(&thread.number).copied().unwrap_or((0, 0));
-        let ran = thread.ran.saturating_sub(ran);
-        let wanted = ran.saturating_add(thread.waited.saturating_sub(waited)).min(time);
-        busy += wanted.saturating_mul(CPU) / time;
-        had += ran;
-    }
-    (u32::try_from(busy).unwrap_or(u32::MAX), had)
 }
 
 fn nanos(time: Duration) -> u64 {

@@ -7,6 +7,9 @@ use super::super::error::RegionsError;
 use super::super::linux::Linux;
 use super::{Host, nanos};
 
+/// Threads without their cpus that are named, at most.
+const STUCK: usize = 8;
+
 impl<L: Linux> Host<L> {
     /// Gives each thread the cpus that it had before, and says what became of it all.
     ///
@@ -88,6 +91,7 @@ impl<L: Linux> Host<L> {
                 ),
             });
         }
+        notes.extend(self.stuck());
         if let Some(name) = &self.config.preferred
             && !self.listed.values().any(|process| process.name == *name)
         {
@@ -104,5 +108,27 @@ impl<L: Linux> Host<L> {
                     count";
         notes.push(what.to_string());
         notes
+    }
+
+    /// Threads that have not the cpus that they had before.
+    fn stuck(&self) -> Option<String> {
+        let all: Vec<_> = self.undo.stuck().collect();
+        let said = all.iter().take(STUCK);
+        let said: Vec<String> = said
+            .map(|stuck| format!("thread {} of process {}: {}", stuck.thread, stuck.process, stuck.why))
+            .collect();
+        let more = match all.len() > STUCK {
+            true => "; and others",
+            false => "",
+        };
+        (!all.is_empty()).then(|| {
+            format!(
+                "threads that could not have the cpus again that they had before: {} ({}{more}). {} keeps them, and the next start \
+                 tries again",
+                all.len(),
+                said.join("; "),
+                self.undo.file().display()
+            )
+        })
     }
 }
