@@ -153,6 +153,47 @@ fn who_cannot_be_moved_says_why() {
 }
 
 #[test]
+fn who_gives_up_a_place_says_the_true_reason() {
+    let free = |process: Process| decide(&two(), &[process], PATIENCE).places[0].clone();
+    let idle = |cpus: [u32; 2]| Process {
+        busy: 0,
+        cpus: cpus.to_vec(),
+        ..at(MIB, 0)
+    };
+    assert_eq!(free(idle([0, 1])), Place::Free(Free::Lost));
+    let nowhere = Process {
+        cpus: vec![0, 0],
+        ..process(MIB)
+    };
+    assert_eq!(free(nowhere), Place::Free(Free::NoDomain));
+    let one_fits = Process {
+        busy: 2 * CPU,
+        cpus: vec![1, 2],
+        ..process(MIB)
+    };
+    assert_eq!(free(one_fits), Place::Free(Free::OneFits));
+    // Others of a partition, when the preferred one has ended.
+    let shared = Process {
+        placed: Some(vec![0, 1]),
+        ..process(MIB)
+    };
+    assert_eq!(free(shared), Place::Free(Free::NoParts));
+    // A preferred program takes the only cache of three that another one may use, as the cpuset of that leaves it.
+    let three = vec![two()[0]; 3];
+    let wide = |bytes, cpus: [u32; 3], preferred| Process {
+        cpus: cpus.to_vec(),
+        preferred,
+        ..process(bytes)
+    };
+    let processes = [
+        wide(MIB, [1, 1, 1], true),
+        wide(MIB, [1, 1, 0], false),
+        wide(MIB, [1, 1, 1], false),
+    ];
+    assert_eq!(decide(&three, &processes, PATIENCE).places[1], Place::Free(Free::Taken));
+}
+
+#[test]
 fn a_preferred_one_gets_domains_of_its_own() {
     let four = vec![
         Domain {

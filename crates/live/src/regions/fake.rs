@@ -25,6 +25,9 @@ pub struct Process {
     pub cpuset: Vec<u32>,
     /// The error with which the kernel refuses its threads.
     pub refuses: Option<i32>,
+    /// The source can neither begin with it, nor say what it uses.
+    pub no_begin: bool,
+    pub no_look: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +71,8 @@ impl Process {
             threads: BTreeMap::from([(number, Thread::on(&[0, 1]))]),
             cpuset: vec![0, 1],
             refuses: None,
+            no_begin: false,
+            no_look: false,
         }
     }
 
@@ -169,13 +174,19 @@ impl Source for Fake {
         "it knows everything"
     }
 
-    fn begin(&mut self, _: u32) -> Result<(), String> {
-        Ok(())
+    fn begin(&mut self, process: u32) -> Result<(), String> {
+        self.change(|world| match world.processes.get(&process) {
+            Some(process) if process.no_begin => Err("no room to begin".to_string()),
+            _ => Ok(()),
+        })
     }
 
     fn look(&mut self, process: u32) -> Result<u64, String> {
-        self.change(|world| world.processes.get(&process).map(|process| process.bytes))
-            .ok_or("it has ended".to_string())
+        self.change(|world| match world.processes.get(&process) {
+            None => Err("it has ended".to_string()),
+            Some(process) if process.no_look => Err("no room to look".to_string()),
+            Some(process) => Ok(process.bytes),
+        })
     }
 
     fn end(&mut self, _: u32) {}
@@ -212,6 +223,10 @@ impl Linux for Fake {
     fn members(&mut self, whom: &Whom) -> Result<Vec<u32>, SysError> {
         Ok(match whom {
             Whom::Processes(processes) => processes.clone(),
+            Whom::Name(name) => self.change(|world| {
+                let all = world.processes.iter().filter(|(_, process)| process.name == *name);
+                all.map(|(&number, _)| number).collect()
+            }),
             _ => self.change(|world| world.processes.keys().copied().collect()),
         })
     }

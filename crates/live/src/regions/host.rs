@@ -23,7 +23,7 @@ use super::sources::Choice;
 use super::undo::Undo;
 use super::{Config, Whom};
 use sys::cache_domains::CacheDomain;
-use watched::{Watched, demand};
+use watched::{Unread, Watched, demand};
 
 mod placing;
 mod report;
@@ -56,6 +56,9 @@ pub struct Host<L: Linux> {
     actions_count: u64,
     /// Those that were there, as they were seen last.
     listed: BTreeMap<u32, PairedProcess>,
+    /// Working sets that could not be read, and the last one of them.
+    unread: u64,
+    unread_last: Option<String>,
     restored: u64,
     recovered: u64,
     decided: bool,
@@ -96,6 +99,8 @@ impl<L: Linux> Host<L> {
             actions: VecDeque::new(),
             actions_count: 0,
             listed: BTreeMap::new(),
+            unread: 0,
+            unread_last: None,
             restored: 0,
             recovered,
             decided: false,
@@ -193,10 +198,11 @@ impl<L: Linux> Host<L> {
             busy: true,
             cpuset: Vec::new(),
             looks: vec![0; self.domains.len()],
-            begun: false,
+            begun: None,
             placed: false,
             pinned: None,
             refused: None,
+            unread: Unread::default(),
         };
         self.watched.insert(process, watched);
     }
@@ -205,13 +211,32 @@ impl<L: Linux> Host<L> {
     fn begin(&mut self) {
         for (&process, watched) in &mut self.watched {
             watched.looks.fill(0);
-            watched.begun = false;
-            if !watched.busy || watched.refused.is_some() {
-                continue;
+            watched.begun = None;
+            if watched.busy && watched.refused.is_none() {
+                watched.begun = Some(self.choice.source.begin(process));
             }
-            match self.choice.source.begin(process) {
-                Ok(()) => watched.begun = true,
-                Err(why) => watched.refused = Some(why),
+        }
+    }
+
+    /// The working set in the interval that ends. One that cannot be read is tried again in the next.
+    fn read(&mut self, process: u32) -> Option<u64> {
+        let watched = self.watched.get_mut(&process)?;
+        let read = watched.begun.clone()?.and_then(|()| self.choice.source.look(process));
+        match read {
+            Ok(bytes) => {
+                watched.unread.read();
+                Some(bytes)
+            }
+            Err(why) => {
+                // The source begins anew with it.
+                self.choice.source.end(process);
+                // One that ends just now is gone the next time.
+                if self.linux.began(process) == Some(watched.began) {
+                    self.unread += 1;
+                    self.unread_last = Some(format!("process {process} ({}): {why}", watched.name));
+                    watched.unread.failed(why);
+                }
+                None
             }
         }
     }
@@ -241,7 +266,7 @@ impl<L: Linux> Host<L> {
         for (&process, watched) in self
             .watched
             .iter_mut()
-            .filter(|(_, watched)| watched.begun && !watched.placed)
+            .filter(|(_, watched)| watched.begun == Some(Ok(())) && !watched.placed)
         {
             for thread in self.linux.threads(process) {
                 let ran = watched
@@ -288,15 +313,13 @@ impl<L: Linux> Host<L> {
             watched.cpuset = self.linux.cpuset(process)?;
         }
         let mut cpus = watched.cpuset.clone();
-        let mut bytes = None;
-        if watched.begun {
-            match self.choice.source.look(process) {
-                Ok(seen) => bytes = Some(seen),
-                // One that ends just now is gone the next time.
-                Err(why) => watched.refused = Some(why),
-            }
+        let name = self.linux.name(process);
+        if !name.is_empty() {
+            watched.name = name;
         }
-        let refused = watched.refused.clone();
+        let bytes = self.read(process);
+        let watched = self.watched.get(&process)?;
+        let refused = watched.refused.clone().or_else(|| watched.unread.left());
         // One that rests for an interval is as it was.
         let pinned = match watched.busy {
             true => self.pinned(process, &threads, &cpus),

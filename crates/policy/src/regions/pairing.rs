@@ -69,10 +69,20 @@ pub enum Place {
 pub enum Free {
     Fixed,
     Idle,
+    /// It may use the cpus of no domain.
+    NoDomain,
     /// It may use the cpus of one domain only.
     OneDomain,
-    /// It keeps more cpus busy than a domain has.
+    /// One domain only has cpus for all of its busy threads.
+    OneFits,
+    /// It keeps more cpus busy than it may use in a domain.
     Wide,
+    /// It may use none of the domains that it would share with others, or have to itself.
+    Taken,
+    /// It may not use the cpus of its place any more.
+    Lost,
+    /// It had several domains, or a part of them, and nobody has domains to itself any more.
+    NoParts,
     /// A place of its own would gain nothing.
     NoGain,
 }
@@ -120,14 +130,7 @@ pub fn decide(domains: &[Domain], processes: &[Process], patience: Patience) -> 
     let parts = parts(domains, processes);
     let partitioned = parts.is_some();
     let state: Vec<State> = (0..processes.len())
-        .map(|at| {
-            state(
-                domains,
-                &processes[at],
-                parts.as_ref().map(|parts| &parts[at]),
-                patience,
-            )
-        })
+        .map(|at| state(&processes[at], parts.as_ref().map(|parts| &parts[at]), patience))
         .collect();
     let board = board(domains, processes, &state);
     let movable: Vec<usize> = (0..processes.len())
@@ -176,9 +179,8 @@ pub fn decide(domains: &[Domain], processes: &[Process], patience: Patience) -> 
         State::Held(domains) => Place::In(domains.clone()),
         State::Movable(_) => {
             let index = movable.iter().position(|&one| one == at);
-            index
-                .and_then(new)
-                .map_or(Place::Free(Free::NoGain), |domain| Place::In(vec![domain]))
+            let none = || Place::Free(ended(&processes[at], why));
+            index.and_then(new).map_or_else(none, |domain| Place::In(vec![domain]))
         }
     };
     let places: Vec<Place> = (0..processes.len()).map(place).collect();
@@ -195,6 +197,20 @@ pub fn decide(domains: &[Domain], processes: &[Process], patience: Patience) -> 
         places,
         why,
     }
+}
+
+/// The reason why a process that could be moved has no place, or has none any more.
+fn ended(process: &Process, why: Why) -> Free {
+    match &process.placed {
+        None => Free::NoGain,
+        Some(_) if why == Why::Released => Free::NoGain,
+        Some(placed) if has_lost(process, placed) => Free::Lost,
+        Some(_) => Free::NoParts,
+    }
+}
+
+fn has_lost(process: &Process, placed: &[u32]) -> bool {
+    placed.iter().all(|&domain| process.cpus[domain as usize] == 0)
 }
 
 /// Busy time as it counts: rounded.
@@ -268,7 +284,7 @@ enum State {
     Movable(Vec<u32>),
 }
 
-fn state(domains: &[Domain], process: &Process, part: Option<&Vec<u32>>, patience: Patience) -> State {
+fn state(process: &Process, part: Option<&Vec<u32>>, patience: Patience) -> State {
     if process.fixed {
         return State::Free(Free::Fixed);
     }
@@ -281,18 +297,21 @@ fn state(domains: &[Domain], process: &Process, part: Option<&Vec<u32>>, patienc
         return State::Held(placed.clone());
     }
     if busy == 0 {
-        return State::Free(Free::Idle);
+        return State::Free(match process.placed {
+            Some(_) => Free::Lost,
+            None => Free::Idle,
+        });
     }
-    let may: Vec<u32> = (0..domains.len() as u32)
-        .filter(|&at| process.cpus[at as usize] > 0)
-        .collect();
-    if may.len() < 2 {
-        return State::Free(Free::OneDomain);
+    let may = usable(process);
+    match may.len() {
+        0 => return State::Free(Free::NoDomain),
+        1 => return State::Free(Free::OneDomain),
+        _ => {}
     }
     if let Some(part) = part {
         let within: Vec<u32> = may.iter().copied().filter(|domain| part.contains(domain)).collect();
         if within.is_empty() {
-            return State::Free(Free::Fixed);
+            return State::Free(Free::Taken);
         }
         if process.preferred {
             return State::Held(within);
@@ -305,7 +324,7 @@ fn state(domains: &[Domain], process: &Process, part: Option<&Vec<u32>>, patienc
     }
     match wide_enough(process, &may, busy) {
         fit if fit.is_empty() => State::Free(Free::Wide),
-        fit if fit.len() < 2 => State::Free(Free::OneDomain),
+        fit if fit.len() < 2 => State::Free(Free::OneFits),
         fit => State::Movable(fit),
     }
 }
@@ -382,7 +401,9 @@ fn loads(domains: &[Domain], processes: &[Process], places: &[Place]) -> Vec<Loa
     for (process, place) in processes.iter().zip(places) {
         match (place, process.seen) {
             (Place::In(domains), _) => spread(&mut loads, process, domains),
-            (Place::Free(Free::NoGain), Some(seen)) => spread(&mut loads, process, &[seen]),
+            (Place::Free(Free::NoGain | Free::Lost | Free::NoParts), Some(seen)) => {
+                spread(&mut loads, process, &[seen])
+            }
             // Those that cannot be moved count as they do in the decision.
             (Place::Free(_), _) => spread(&mut loads, process, &usable(process)),
         }

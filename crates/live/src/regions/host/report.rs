@@ -2,7 +2,6 @@
 
 use results::{LiveRegions, PairedProcess, PairingDomain, SourceNotUsed};
 
-use super::super::decisions::reason;
 use super::super::error::RegionsError;
 use super::super::linux::Linux;
 use super::{Host, nanos};
@@ -44,7 +43,7 @@ impl<L: Linux> Host<L> {
                 process.process,
             )
         });
-        let why = plan.map_or("no process was watched for long enough", |plan| reason(plan.why));
+        let why = self.decisions.why().unwrap_or("no process was watched for long enough");
         let source = &self.choice.source;
         Ok(LiveRegions {
             acted: self.config.acts,
@@ -67,7 +66,7 @@ impl<L: Linux> Host<L> {
             why: why.to_string(),
             actions: self.actions.iter().cloned().collect(),
             actions_count: self.actions_count,
-            trials: self.decisions.trials().to_vec(),
+            trials: self.decisions.trials(),
             verified: self.decisions.verified(),
             restored_threads: self.restored,
             recovered_threads: self.recovered,
@@ -92,6 +91,12 @@ impl<L: Linux> Host<L> {
             });
         }
         notes.extend(self.stuck());
+        if let Some(last) = &self.unread_last {
+            notes.push(format!(
+                "working sets that could not be read: {}; each was tried again in the next interval. The last one was that of {last}",
+                self.unread
+            ));
+        }
         if let Some(name) = &self.config.preferred
             && !self.listed.values().any(|process| process.name == *name)
         {

@@ -415,3 +415,73 @@ fn threads_that_stay_confined_are_named_in_the_report() {
     assert_eq!(fake.masks()[&11], [0, 1]);
     assert!(!room.has_undo());
 }
+
+#[test]
+fn a_working_set_that_cannot_be_read_for_once_is_read_again() {
+    let fail: [fn(&mut Process, bool); 2] = [
+        |process, fails| process.no_begin = fails,
+        |process, fails| process.no_look = fails,
+    ];
+    for fail in fail {
+        let (fake, room) = (four(), Room::new());
+        let set = |fails| fake.change(|world| fail(world.processes.get_mut(&11).unwrap(), fails));
+        let mut host = room.run(&fake, 5);
+        let masks = fake.masks();
+        let changes = fake.change(|world| world.changes);
+        set(true);
+        go(&mut host, 2);
+        assert_eq!((fake.masks(), fake.change(|world| world.changes)), (masks, changes));
+        // It is left alone as long as it cannot be read.
+        go(&mut host, 10);
+        assert_eq!(fake.masks()[&11], [0, 1]);
+        set(false);
+        go(&mut host, 10);
+        assert_eq!(fake.masks()[&11].len(), 1);
+        let report = host.end().unwrap();
+        assert!(
+            report.processes.iter().all(|process| process.why.is_none()),
+            "{:?}",
+            report.processes
+        );
+        let mut notes = report.notes.iter();
+        let note = notes.find(|note| note.contains("could not be read: 12;")).unwrap();
+        assert!(note.contains("process 11 (memlat): no room to"), "{note}");
+        same_again(&room.text());
+    }
+}
+
+#[test]
+fn a_working_set_that_was_never_read_decides_nothing() {
+    let (fake, room) = (four(), Room::new());
+    fake.change(|world| world.processes.get_mut(&11).unwrap().no_look = true);
+    let report = room.run(&fake, 8).end().unwrap();
+    let process = report.processes.iter().find(|process| process.process == 11).unwrap();
+    assert_eq!(
+        (&process.domains, process.why.as_deref()),
+        (&None, Some("its working set cannot be read: no room to look"))
+    );
+}
+
+#[test]
+fn a_program_that_takes_the_place_of_another_counts_by_its_own_name() {
+    let (fake, mut room) = (four(), Room::new());
+    room.config.preferred = Some("server".to_string());
+    let mut host = room.run(&fake, 5);
+    fake.change(|world| world.processes.get_mut(&12).unwrap().name = "server".to_string());
+    go(&mut host, 10);
+    let masks = fake.masks();
+    assert!([11, 13, 14].iter().all(|other| masks[other] != masks[&12]), "{masks:?}");
+    let report = host.end().unwrap();
+    let named = report.processes.iter().find(|process| process.process == 12);
+    assert_eq!(named.unwrap().name, "server");
+    same_again(&room.text());
+    // Who is chosen by a name is let go with it.
+    let fake = four();
+    room.whom = Whom::Name("memlat".to_string());
+    let mut host = room.run(&fake, 5);
+    assert_eq!(fake.masks()[&12].len(), 1);
+    fake.change(|world| world.processes.get_mut(&12).unwrap().name = "other".to_string());
+    go(&mut host, 1);
+    assert_eq!(fake.masks()[&12], [0, 1]);
+    host.end().unwrap();
+}
