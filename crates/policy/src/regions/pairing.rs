@@ -7,9 +7,11 @@
 //! A process is moved for a gain only: the fullest cache's load falls by an eighth, or busy threads get cpus that were idle.
 //! A process without a place goes wherever the kernel takes it. Its cache is then as full as it can become there.
 
+mod parts;
 mod search;
 
-use super::balance::{Item, partition};
+use super::balance::Item;
+use parts::parts;
 use search::{Board, Piece, Score};
 
 /// Busy time is counted in thousandths of a cpu, and rounded to so many: smaller differences move nothing.
@@ -127,7 +129,7 @@ pub struct Plan {
 ///
 /// Requires: at least one domain; each process has a number of cpus for each domain.
 pub fn decide(domains: &[Domain], processes: &[Process], patience: Patience) -> Plan {
-    let parts = parts(domains, processes);
+    let parts = parts(domains, processes, patience);
     let partitioned = parts.is_some();
     let state: Vec<State> = (0..processes.len())
         .map(|at| state(&processes[at], parts.as_ref().map(|parts| &parts[at]), patience))
@@ -216,63 +218,6 @@ fn has_lost(process: &Process, placed: &[u32]) -> bool {
 /// Busy time as it counts: rounded.
 pub fn rounded(busy: u32) -> u32 {
     busy.saturating_add(STEP / 2) / STEP * STEP
-}
-
-/// The domains that each process may have, where a preferred one gets its own: as many as its working set fills, and as its busy
-/// threads have cpus in, those first where nobody runs who cannot leave. `None` where nobody is preferred, or nobody else is
-/// there, or a preferred one cannot move: its neighbors then gain nothing by going where it may be.
-fn parts(domains: &[Domain], processes: &[Process]) -> Option<Vec<Vec<u32>>> {
-    let counts = |process: &&Process| rounded(process.busy) > 0;
-    let sum = |preferred: bool| {
-        let of = processes
-            .iter()
-            .filter(counts)
-            .filter(|process| process.preferred == preferred);
-        of.fold((0u64, 0u32, false), |(bytes, busy, _), process| {
-            (bytes + process.bytes, busy.saturating_add(rounded(process.busy)), true)
-        })
-    };
-    let ((mut bytes, busy, some), (rest, _, others)) = (sum(true), sum(false));
-    let choices = |process: &Process| process.cpus.iter().filter(|cpus| **cpus > 0).count();
-    let stays = |process: &&Process| process.fixed || choices(process) < 2;
-    let is_stuck = processes
-        .iter()
-        .filter(counts)
-        .filter(stays)
-        .any(|process| process.preferred);
-    if !some || !others || is_stuck || domains.len() < 2 {
-        return None;
-    }
-    // A cache whose size is not known holds everything.
-    let cache = domains
-        .iter()
-        .filter_map(|domain| domain.bytes)
-        .min()
-        .unwrap_or(u64::MAX / 2);
-    let cpus = domains.iter().map(|domain| domain.cpus).min().unwrap_or(1).max(1);
-    let domains_for_threads = u64::from(busy.div_ceil(cpus * CPU));
-    bytes = bytes.max(domains_for_threads.saturating_mul(cache));
-    let mut ranked: Vec<u32> = (0..domains.len() as u32).collect();
-    let stuck_in = |domain: u32| {
-        let there = processes.iter().filter(counts).filter(stays);
-        let there = there.filter(|process| match process.seen {
-            Some(seen) => seen == domain,
-            None => process.cpus[domain as usize] > 0,
-        });
-        there.map(|process| rounded(process.busy)).fold(0, u32::saturating_add)
-    };
-    ranked.sort_by_key(|&domain| (stuck_in(domain), domain));
-    let given = partition(&[bytes, rest], Some(0), domains.len() as u32, cache);
-    let given: Vec<Vec<u32>> = given
-        .into_iter()
-        .map(|part| part.into_iter().map(|place| ranked[place as usize]).collect())
-        .collect();
-    Some(
-        processes
-            .iter()
-            .map(|process| given[usize::from(!process.preferred)].clone())
-            .collect(),
-    )
 }
 
 /// A process, as far as it can be moved.
