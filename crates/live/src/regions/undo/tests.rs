@@ -111,6 +111,9 @@ fn a_cpuset_that_changes_meanwhile_is_used_to_the_full_afterwards() {
                     scene.restore_all();
                 }
                 assert_eq!(scene.mask(11), cpuset, "{killed} {forgets}");
+                // A cpuset that comes back as it was is used to the full, too.
+                scene.change(11, |process| process.moves_to(&ALL));
+                assert_eq!(scene.mask(11), ALL, "{cpuset:?} {killed} {forgets}");
                 assert!(!scene.file());
             }
         }
