@@ -329,6 +329,17 @@ fn a_preferred_one_keeps_its_domains_while_the_others_are_idle() {
     processes[0].bytes = 30 * MIB;
     moves(&mut processes, 20, |_, _| {});
     assert_eq!(processes[0].placed, None);
+    // Also where it has all domains but one.
+    let idle = Process { busy: 0, ..at(MIB, 1) };
+    let wide = Process {
+        busy: 2 * CPU,
+        preferred: true,
+        ..at(MIB, 0)
+    };
+    let given = |wide: Process| decide(&two(), &[wide, idle.clone()], PATIENCE).places[0].clone();
+    assert_eq!(given(wide.clone()), Place::Free(Free::Wide));
+    let narrow = Process { busy: CPU, ..wide };
+    assert_eq!(given(Process { bytes: 1, ..narrow }), Place::In(vec![0]));
     // So it may where it is alone.
     let mut processes = preferred(12 * MIB, CPU);
     moves(&mut processes, 20, |_, _| {});

@@ -62,14 +62,14 @@ impl Need {
         })
     }
 
-    /// Domains that this fills: one at least, and one is left to others.
+    /// Domains that this fills, one at least; it may be more than there are.
     fn fills(self, domains: &[Domain]) -> usize {
         // A cache whose size is not known holds everything.
         let cache = domains.iter().filter_map(|domain| domain.bytes).min();
         let cpus = domains.iter().map(|domain| domain.cpus).min().unwrap_or(1).max(1);
         let for_bytes = cache.map_or(1, |bytes| self.bytes.div_ceil(bytes.max(1)));
         let for_threads = u64::from(self.busy.div_ceil(cpus.saturating_mul(CPU)));
-        for_bytes.max(for_threads).clamp(1, domains.len() as u64 - 1) as usize
+        usize::try_from(for_bytes.max(for_threads).max(1)).unwrap_or(usize::MAX)
     }
 
     /// The memory of which this is an eighth more. Threads that wait for a cpu are not passed over.
@@ -106,13 +106,12 @@ fn own(domains: &[Domain], processes: &[Process]) -> Vec<u32> {
 
 /// The domains of preferred processes from now on; as they are, unless others are worth it.
 fn chosen(domains: &[Domain], processes: &[Process], own: &[u32], need: Need) -> Vec<u32> {
-    let (least, most) = (
-        need.less_an_eighth().fills(domains),
-        need.and_an_eighth().fills(domains),
-    );
+    // One is left to the others.
+    let fills = |need: Need| need.fills(domains).min(domains.len() - 1);
+    let (least, most) = (fills(need.less_an_eighth()), fills(need.and_an_eighth()));
     let count = match (least..=most).contains(&own.len()) {
         true => own.len(),
-        false => need.fills(domains),
+        false => fills(need),
     };
     let stuck = || processes.iter().filter(counts).filter(|process| stays(process));
     let stuck_in = |domain: u32| {
@@ -131,7 +130,7 @@ fn chosen(domains: &[Domain], processes: &[Process], own: &[u32], need: Need) ->
     ranked.sort_by_key(|&domain| (stuck_in(domain), domain));
     let anew = &ranked[..count];
     let (held, held_anew) = (held_in(own), held_in(anew));
-    if held > (held_anew + held_anew / 8).max(held_anew + STEP) {
+    if held > held_anew.saturating_add((held_anew / 8).max(STEP)) {
         return anew.to_vec();
     }
     // Its own ones first.
