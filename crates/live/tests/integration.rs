@@ -5,6 +5,7 @@ mod anew;
 mod ends;
 mod engine;
 mod forks;
+mod regions_undone;
 mod slots;
 mod slots_served;
 mod slow;

@@ -153,6 +153,47 @@ fn who_cannot_be_moved_says_why() {
 }
 
 #[test]
+fn who_gives_up_a_place_says_the_true_reason() {
+    let free = |process: Process| decide(&two(), &[process], PATIENCE).places[0].clone();
+    let idle = |cpus: [u32; 2]| Process {
+        busy: 0,
+        cpus: cpus.to_vec(),
+        ..at(MIB, 0)
+    };
+    assert_eq!(free(idle([0, 1])), Place::Free(Free::Lost));
+    let nowhere = Process {
+        cpus: vec![0, 0],
+        ..process(MIB)
+    };
+    assert_eq!(free(nowhere), Place::Free(Free::NoDomain));
+    let one_fits = Process {
+        busy: 2 * CPU,
+        cpus: vec![1, 2],
+        ..process(MIB)
+    };
+    assert_eq!(free(one_fits), Place::Free(Free::OneFits));
+    // Others of a partition, when the preferred one has ended.
+    let shared = Process {
+        placed: Some(vec![0, 1]),
+        ..process(MIB)
+    };
+    assert_eq!(free(shared), Place::Free(Free::NoParts));
+    // A preferred program takes the only cache of three that another one may use, as the cpuset of that leaves it.
+    let three = vec![two()[0]; 3];
+    let wide = |bytes, cpus: [u32; 3], preferred| Process {
+        cpus: cpus.to_vec(),
+        preferred,
+        ..process(bytes)
+    };
+    let processes = [
+        wide(MIB, [1, 1, 1], true),
+        wide(MIB, [1, 1, 0], false),
+        wide(MIB, [1, 1, 1], false),
+    ];
+    assert_eq!(decide(&three, &processes, PATIENCE).places[1], Place::Free(Free::Taken));
+}
+
+#[test]
 fn a_preferred_one_gets_domains_of_its_own() {
     let four = vec![
         Domain {
@@ -197,6 +238,129 @@ fn a_preferred_one_gets_domains_of_its_own() {
     assert_eq!(decide(&four, &placed, PATIENCE).why, Why::Nothing);
     // Alone it needs no partition.
     assert_eq!(decide(&four, &[wide(12 * MIB, true)], PATIENCE).why, Why::Nothing);
+}
+
+/// Four caches of 8 MiB, each of two cpus.
+fn four() -> Vec<Domain> {
+    let domain = Domain {
+        cpus: 2,
+        bytes: Some(8 * MIB),
+    };
+    vec![domain; 4]
+}
+
+/// A preferred process, and two others.
+fn preferred(bytes: u64, busy: u32) -> Vec<Process> {
+    let one = |bytes, busy, preferred| Process {
+        busy,
+        cpus: vec![2; 4],
+        preferred,
+        ..process(bytes)
+    };
+    vec![one(bytes, busy, true), one(MIB, CPU, false), one(MIB, CPU, false)]
+}
+
+/// Decides interval by interval, and takes the places. `change` makes each interval's processes what they are. Returns the
+/// intervals in which the first process got other domains.
+fn moves(processes: &mut [Process], intervals: u32, mut change: impl FnMut(u32, &mut [Process])) -> Vec<u32> {
+    let mut moved = Vec::new();
+    for interval in 0..intervals {
+        change(interval, processes);
+        let plan = decide(&four(), processes, PATIENCE);
+        for (at, (process, place)) in processes.iter_mut().zip(plan.places).enumerate() {
+            let place = match place {
+                Place::In(domains) => Some(domains),
+                Place::Free(_) => None,
+            };
+            process.since += 1;
+            if place != process.placed {
+                (process.placed, process.since) = (place, 0);
+                moved.extend((at == 0).then_some(interval));
+            }
+        }
+    }
+    moved
+}
+
+#[test]
+fn a_preferred_one_keeps_its_domains_for_less_than_an_eighth() {
+    // Its working set, or its busy threads, are now a bit more than one cache has, now less.
+    let mut processes = preferred(8 * MIB, CPU);
+    let moved = moves(&mut processes, 60, |interval, processes| {
+        processes[0].bytes = 8 * MIB - MIB / 2 + u64::from(interval % 2) * MIB;
+    });
+    assert_eq!(moved, [0]);
+    processes[0].bytes = 9 * MIB + MIB / 2;
+    assert_eq!(moves(&mut processes, 20, |_, _| {}), [0]);
+    assert_eq!(processes[0].placed, Some(vec![0, 1]));
+    processes[0].bytes = 7 * MIB + MIB / 2;
+    assert_eq!(moves(&mut processes, 20, |_, _| {}), [0; 0]);
+    processes[0].bytes = 7 * MIB;
+    assert_eq!(moves(&mut processes, 20, |_, _| {}), [0]);
+    assert_eq!(processes[0].placed, Some(vec![0]));
+    let mut processes = preferred(MIB, 2 * CPU);
+    let moved = moves(&mut processes, 60, |interval, processes| {
+        processes[0].busy = 2 * CPU + interval % 2 * STEP;
+    });
+    // Threads that wait for a cpu get one as soon as it may move; it does not go back.
+    assert_eq!(moved, [0, 5]);
+}
+
+#[test]
+fn a_preferred_one_keeps_its_domains_for_a_while() {
+    let mut processes = preferred(MIB, CPU);
+    let moved = moves(&mut processes, 60, |interval, processes| {
+        processes[0].bytes = if interval % 2 == 0 { MIB } else { 20 * MIB };
+    });
+    let apart = moved.windows(2).all(|pair| pair[1] - pair[0] > PATIENCE.least);
+    assert!(moved.len() > 2 && apart, "{moved:?}");
+}
+
+#[test]
+fn a_preferred_one_keeps_its_domains_while_the_others_are_idle() {
+    let mut processes = preferred(12 * MIB, CPU);
+    let moved = moves(&mut processes, 80, |interval, processes| {
+        let busy = if interval / 10 % 2 == 0 { CPU } else { 0 };
+        processes[1..].iter_mut().for_each(|process| process.busy = busy);
+    });
+    assert_eq!((moved, &processes[0].placed), (vec![0], &Some(vec![0, 1])));
+    // Then it may use the whole machine if it needs more than it has.
+    processes[1..].iter_mut().for_each(|process| process.busy = 0);
+    processes[0].bytes = 30 * MIB;
+    moves(&mut processes, 20, |_, _| {});
+    assert_eq!(processes[0].placed, None);
+    // Also where it has all domains but one.
+    let idle = Process { busy: 0, ..at(MIB, 1) };
+    let wide = Process {
+        busy: 2 * CPU,
+        preferred: true,
+        ..at(MIB, 0)
+    };
+    let given = |wide: Process| decide(&two(), &[wide, idle.clone()], PATIENCE).places[0].clone();
+    assert_eq!(given(wide.clone()), Place::Free(Free::Wide));
+    let narrow = Process { busy: CPU, ..wide };
+    assert_eq!(given(Process { bytes: 1, ..narrow }), Place::In(vec![0]));
+    // So it may where it is alone.
+    let mut processes = preferred(12 * MIB, CPU);
+    moves(&mut processes, 20, |_, _| {});
+    moves(&mut processes[..1], 20, |_, _| {});
+    assert_eq!(processes[0].placed, None);
+}
+
+#[test]
+fn a_preferred_one_does_not_follow_one_that_wanders() {
+    let mut processes = preferred(MIB, CPU);
+    processes[1].fixed = true;
+    let moved = moves(&mut processes, 80, |interval, processes| {
+        processes[1].seen = Some(interval / 10 % 2);
+    });
+    assert_eq!(moved, [0]);
+    // It leaves to one that cannot leave itself.
+    let at = processes[0].placed.clone().unwrap()[0];
+    processes[1].cpus = (0..4).map(|domain| if domain == at { 2 } else { 0 }).collect();
+    processes[1].seen = Some(at);
+    assert_eq!(moves(&mut processes, 20, |_, _| {}), [0]);
+    assert_ne!(processes[0].placed, Some(vec![at]));
 }
 
 fn scene() -> impl Strategy<Value = (Vec<Domain>, Vec<Process>)> {

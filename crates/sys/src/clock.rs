@@ -1,4 +1,4 @@
-//! The time that threads and children have run, which does not grow while others have the cpu.
+//! The time that threads and children have run, which does not grow while others have the cpu, and the time at which they begin.
 
 use std::io;
 use std::time::Duration;
@@ -12,6 +12,17 @@ pub fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     // Neither is negative for a clock that counts from a thread's beginning.
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// Clock ticks since the machine's start, as `/proc/PID/stat` counts the time at which a thread began (`CLOCK_BOOTTIME`).
+///
+/// Ensures: whatever begins after this has a time that is not before it.
+pub fn ticks() -> u64 {
+    /// Clock ticks of `stat` are hundredths of a second on every architecture that has caches to pair.
+    const IN_A_SECOND: u64 = 100;
+    let time = clock_gettime(ClockId::Boottime);
+    let (seconds, nanos) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());
+    seconds * IN_A_SECOND + nanos * IN_A_SECOND / 1_000_000_000
 }
 
 /// The processor time of all children that have ended and were waited for, and of theirs: in programs, and in the kernel
@@ -42,6 +53,17 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_add(i));
         }
         assert!(thread_time() > before);
+    }
+
+    #[test]
+    fn a_process_begins_between_the_ticks_around_it() {
+        let before = ticks();
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let began = crate::tasks::began(&crate::Root::default(), child.id());
+        let after = ticks();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!((before..=after).contains(&began.unwrap()));
     }
 
     #[test]

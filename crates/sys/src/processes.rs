@@ -44,13 +44,15 @@ pub fn allowed_nodes(root: &Root, process: u32) -> Result<CpuSet, SysError> {
     nodes.ok_or_else(|| root.malformed(&path, &text, "a line Mems_allowed_list:"))
 }
 
+/// All processes that are there, each with the one that started it or has taken it over, ascending.
+pub fn parents(root: &Root) -> Result<Vec<(u32, u32)>, SysError> {
+    let all = root.numbered("proc", "")?.into_iter();
+    Ok(all.filter_map(|child| Some((child, parent(root, child)?))).collect())
+}
+
 /// A process with all its descendants that are there, ascending. Empty where it is gone.
 pub fn family(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
-    let parents: Vec<(u32, u32)> = root
-        .numbered("proc", "")?
-        .into_iter()
-        .filter_map(|child| Some((child, parent(root, child)?)))
-        .collect();
+    let parents = parents(root)?;
     let mut found = Vec::new();
     if parents.iter().any(|(child, _)| *child == process) {
         found.push(process);

@@ -2,12 +2,17 @@
 //!
 //! Nothing here reads a clock or asks the system, so that a log that is told again gives the same actions.
 
-use std::collections::{BTreeMap, VecDeque};
+mod rejected;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use policy::regions::pairing::{Domain, Free, Patience, Place, Plan, Process, Why, decide};
 use results::{PairedProcess, PairingTrial};
 
 use super::log::{Action, Observed, Seen};
+use rejected::Rejected;
 
 /// Intervals of which a median is taken; nothing is decided over a process before it was seen in so many.
 pub const WINDOW: usize = 3;
@@ -18,8 +23,12 @@ const TRIAL: usize = 3;
 /// More time for each unit than this, as a ratio, is a loss.
 const LOSS: f64 = 1.03;
 
-/// The reason of one that has no place although one was decided.
+/// Trials that the report lists, at most.
+const TRIALS: usize = 256;
+
+/// Reasons of those that have no place although none was refused.
 const LOST: &str = "a place was tried and lost";
+const UNDECIDED: &str = "nothing was decided since it may be moved";
 
 /// A process, and what was observed of it lately.
 struct History {
@@ -48,6 +57,8 @@ struct Trial {
     before_ns: f64,
     /// The places that there were before, of the processes that it moved.
     places: Places,
+    /// Those that it gave.
+    tried: Places,
     /// Intervals since the change. The first one has the move itself in it, and does not count.
     since: usize,
 }
@@ -64,13 +75,15 @@ pub struct Decisions {
     unread_ns: u64,
     silent: usize,
     trial: Option<Trial>,
-    /// Changes that lost, by the places that they gave.
-    rejected: Vec<Places>,
-    trials: Vec<PairingTrial>,
-    /// The last plan that changed something, or else the last one.
-    plan: Option<Plan>,
+    rejected: Rejected,
+    /// The last ones.
+    trials: VecDeque<PairingTrial>,
+    /// The last plan that changed something, or else the last one, and its reason.
+    plan: Option<(Plan, &'static str)>,
     /// Why processes have no place, by the last decision.
     free: BTreeMap<u32, Free>,
+    /// Those that lost their places because the program made less progress with them.
+    lost: BTreeSet<u32>,
     verified: bool,
 }
 
@@ -87,10 +100,11 @@ impl Decisions {
             unread_ns: 0,
             silent: 0,
             trial: None,
-            rejected: Vec::new(),
-            trials: Vec::new(),
+            rejected: Rejected::default(),
+            trials: VecDeque::new(),
             plan: None,
             free: BTreeMap::new(),
+            lost: BTreeSet::new(),
             verified: false,
         }
     }
@@ -116,6 +130,15 @@ impl Decisions {
             all.any(|seen| seen.process == process && seen.began == began)
         };
         self.histories.retain(|&process, history| there(process, history.began));
+        let histories = &self.histories;
+        // A later process of the same number has nothing to do with all that.
+        self.rejected.retain(|process| histories.contains_key(&process));
+        self.free.retain(|process, _| histories.contains_key(process));
+        self.lost.retain(|process| histories.contains_key(process));
+        if let Some(trial) = &mut self.trial {
+            trial.places.retain(|process, _| histories.contains_key(process));
+            trial.tried.retain(|process, _| histories.contains_key(process));
+        }
         for seen in &observed.processes {
             let history = self.histories.entry(seen.process).or_insert_with(|| History {
                 name: seen.name.clone(),
@@ -132,8 +155,12 @@ impl Decisions {
             }
             history.since = history.since.saturating_add(1);
             history.seen = seen.clone();
+            history.name.clone_from(&seen.name);
             if seen.left.is_some() {
                 history.placed = None;
+                self.lost.remove(&seen.process);
+            } else if self.free.get(&seen.process) == Some(&Free::Fixed) {
+                self.free.remove(&seen.process);
             }
         }
         // A preferred program is the one that tells its progress; else all may have a part in it.
@@ -176,27 +203,45 @@ impl Decisions {
                 (place != history.placed).then_some((process, place))
             })
             .collect();
-        let lost = self.rejected.contains(&new);
-        if self.plan.is_none() || (!new.is_empty() && !lost) {
-            self.plan = Some(plan.clone());
+        let is_lost = self.rejected.contains(&new);
+        let why = |process: &u32| match self.free.get(process) {
+            None | Some(Free::NoGain) => reason(plan.why),
+            Some(free) => free_because(*free),
+        };
+        let actions = match is_lost {
+            true => Vec::new(),
+            false => self.actions(&new, why),
+        };
+        if is_lost {
+            self.lost.extend(new.keys());
         }
-        if lost {
+        if self.plan.is_none() || !actions.is_empty() {
+            // Whoever gives a place up because it must says why; the plan itself may have changed nothing.
+            let first = new.keys().next().filter(|_| plan.why == Why::Nothing && !is_lost);
+            let why = first.map_or(reason(plan.why), why);
+            self.plan = Some((plan.clone(), why));
+        }
+        if is_lost {
             return Vec::new();
         }
-        let places = new
-            .keys()
-            .map(|process| (*process, self.histories[process].placed.clone()))
-            .collect();
         let gains = matches!(plan.why, Why::Cpus | Why::Fullest | Why::Preferred);
         if gains && !new.is_empty() {
             self.verified = false;
             self.trial = self.rate().map(|before_ns| Trial {
                 before_ns,
-                places,
+                places: self.places_of(&new),
+                tried: new.clone(),
                 since: 0,
             });
         }
-        self.carry(&new, reason(plan.why))
+        self.take(&new);
+        actions
+    }
+
+    /// The places that these processes have.
+    fn places_of(&self, these: &Places) -> Places {
+        let placed = |process: &u32| Some((*process, self.histories.get(process)?.placed.clone()));
+        these.keys().filter_map(placed).collect()
     }
 
     fn process(&self, history: &History) -> Process {
@@ -234,52 +279,65 @@ impl Decisions {
             return Vec::new();
         };
         let undone = after_ns > trial.before_ns * LOSS;
-        self.trials.push(PairingTrial {
+        let trial_said = PairingTrial {
             before_ns: trial.before_ns,
             after_ns,
             undone,
-        });
+        };
+        keep(&mut self.trials, trial_said, TRIALS);
         self.verified = !undone;
         if !undone {
             return Vec::new();
         }
-        let there = |process: &u32| self.histories.contains_key(process);
-        let back: Places = trial.places.into_iter().filter(|(process, _)| there(process)).collect();
-        let lost = back
-            .keys()
-            .map(|process| (*process, self.histories[process].placed.clone()))
-            .collect();
-        self.rejected.push(lost);
+        self.lost = trial.tried.keys().copied().collect();
+        self.rejected.add(trial.tried);
         self.rates.clear();
-        self.carry(&back, "the program made less progress with the change than before")
+        let actions = self.actions(
+            &trial.places,
+            |_| "the program made less progress with the change than before",
+        );
+        self.take(&trial.places);
+        actions
     }
 
-    fn carry(&mut self, new: &Places, why: &str) -> Vec<Action> {
+    /// A process that must be left alone has no place of ours.
+    fn actions(&self, new: &Places, why: impl Fn(&u32) -> &'static str) -> Vec<Action> {
         let mut actions = Vec::new();
-        for (&process, domains) in new {
-            let Some(history) = self.histories.get_mut(&process) else {
-                continue;
-            };
-            history.placed.clone_from(domains);
-            history.since = 0;
-            // A process that must be left alone has no place of ours.
-            if history.seen.left.is_none() {
+        for (process, domains) in new {
+            if let Some(history) = self.histories.get(process)
+                && history.seen.left.is_none()
+            {
                 actions.push(Action {
-                    process,
+                    process: *process,
                     domains: domains.clone(),
-                    why: why.to_string(),
+                    why: why(process).to_string(),
                 });
             }
         }
         actions
     }
 
-    pub fn plan(&self) -> Option<&Plan> {
-        self.plan.as_ref()
+    /// Processes have these places from now on.
+    fn take(&mut self, new: &Places) {
+        for (process, domains) in new {
+            if let Some(history) = self.histories.get_mut(process) {
+                history.placed.clone_from(domains);
+                history.since = 0;
+            }
+        }
     }
 
-    pub fn trials(&self) -> &[PairingTrial] {
-        &self.trials
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref().map(|(plan, _)| plan)
+    }
+
+    /// The reason of the last change, or for none.
+    pub fn why(&self) -> Option<&'static str> {
+        self.plan.as_ref().map(|(_, why)| *why)
+    }
+
+    pub fn trials(&self) -> Vec<PairingTrial> {
+        self.trials.iter().cloned().collect()
     }
 
     pub fn verified(&self) -> bool {
@@ -293,12 +351,11 @@ impl Decisions {
             (Some(_), _) => None,
             (None, Some(left)) => Some(left.clone()),
             _ if !history.is_known() => Some("it was not watched for long enough".to_string()),
-            _ => Some(
-                self.free
-                    .get(&process)
-                    .map_or(LOST, |free| free_because(*free))
-                    .to_string(),
-            ),
+            _ => {
+                let none = if self.lost.contains(&process) { LOST } else { UNDECIDED };
+                let why = self.free.get(&process).map_or(none, |free| free_because(*free));
+                Some(why.to_string())
+            }
         };
         Some(PairedProcess {
             process,
@@ -326,7 +383,7 @@ fn median<T: Copy + Ord>(of: &VecDeque<T>) -> Option<T> {
 }
 
 /// The reason for a change, in words.
-pub fn reason(why: Why) -> &'static str {
+fn reason(why: Why) -> &'static str {
     match why {
         Why::Cpus => "threads get cpus that were idle, or fewer of them share a cpu",
         Why::Fullest => "the fullest cache gets less to hold",
@@ -340,8 +397,13 @@ fn free_because(free: Free) -> &'static str {
     match free {
         Free::Fixed => "it is left alone",
         Free::Idle => "it is idle",
+        Free::NoDomain => "it may use the cpus of no domain",
         Free::OneDomain => "it may use the cpus of one domain only",
-        Free::Wide => "it keeps more cpus busy than one domain has",
+        Free::OneFits => "one domain only has cpus for all of its busy threads",
+        Free::Wide => "it keeps more cpus busy than it may use in one domain",
+        Free::Taken => "it may use none of the domains that a preferred program, or what it leaves to others, has here",
+        Free::Lost => "its cpuset has changed: it may not use the cpus of its place any more",
+        Free::NoParts => "no program needs caches of its own any more",
         Free::NoGain => "a place of its own would gain nothing, or less than an eighth",
     }
 }

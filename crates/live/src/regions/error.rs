@@ -31,6 +31,17 @@ pub enum RegionsError {
     #[error("{}: {error}; name a folder that can be written with --state", path.display())]
     State { path: PathBuf, error: io::Error },
     #[error(
+        "{}: {error}. The file keeps the cpus that threads had before an earlier run placed them. Nothing was changed. Run this as the \
+         user whose file it is, or name another folder with --state", path.display()
+    )]
+    Unread { path: PathBuf, error: io::Error },
+    #[error(
+        "{path}: {error}. The file keeps the cpus that threads had before an earlier run placed them; it was cut off or changed. \
+         Nothing was changed, and the file stays. Give the threads that it names their cpus with `taskset -p`, as far as it says \
+         which, or restart their programs; then move the file away: mv '{path}' '{path}.old'", path = path.display()
+    )]
+    Damaged { path: PathBuf, error: serde_json::Error },
+    #[error(
         "another daemon --regions keeps its state in {}: stop it, or name another folder with --state", .0.display()
     )]
     Busy(PathBuf),

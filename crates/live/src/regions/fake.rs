@@ -25,12 +25,17 @@ pub struct Process {
     pub cpuset: Vec<u32>,
     /// The error with which the kernel refuses its threads.
     pub refuses: Option<i32>,
+    /// The source can neither begin with it, nor say what it uses.
+    pub no_begin: bool,
+    pub no_look: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub began: u64,
     pub mask: Vec<u32>,
+    /// The cpus that were asked for; its mask has of them what the cpuset has.
+    asked: Option<Vec<u32>>,
     ran: u64,
 }
 
@@ -39,7 +44,17 @@ impl Thread {
         Thread {
             began: 1,
             mask: mask.to_vec(),
+            asked: None,
             ran: 0,
+        }
+    }
+
+    /// One that this one starts: it inherits the cpus.
+    pub fn starts(&self, began: u64) -> Thread {
+        Thread {
+            began,
+            ran: 0,
+            ..self.clone()
         }
     }
 }
@@ -56,7 +71,38 @@ impl Process {
             threads: BTreeMap::from([(number, Thread::on(&[0, 1]))]),
             cpuset: vec![0, 1],
             refuses: None,
+            no_begin: false,
+            no_look: false,
         }
+    }
+
+    /// A process of one thread that a thread of this one starts.
+    pub fn starts(&self, parent: u32, number: u32, began: u64) -> Process {
+        Process {
+            began,
+            parent,
+            threads: BTreeMap::from([(number, self.threads[&parent].starts(began))]),
+            ..self.clone()
+        }
+    }
+
+    /// Its cpuset changes, as the kernel does that since 6.2: threads have the cpus that were asked for, as far as they are in it,
+    /// or else all.
+    pub fn moves_to(&mut self, cpuset: &[u32]) {
+        self.cpuset = cpuset.to_vec();
+        for thread in self.threads.values_mut() {
+            let asked = thread.asked.iter().flatten().copied();
+            thread.mask = asked.filter(|cpu| cpuset.contains(cpu)).collect();
+            if thread.mask.is_empty() {
+                thread.mask = cpuset.to_vec();
+            }
+        }
+    }
+
+    /// The same in a kernel before that: it forgets what was asked for.
+    pub fn moves_and_forgets(&mut self, cpuset: &[u32]) {
+        self.threads.values_mut().for_each(|thread| thread.asked = None);
+        self.moves_to(cpuset);
     }
 }
 
@@ -86,12 +132,17 @@ impl Fake {
 
     /// Two private caches of 512 KiB.
     pub fn domains() -> Vec<CacheDomain> {
-        let domain = |cpu| CacheDomain {
-            cpus: vec![cpu],
+        Fake::domains_of(&[&[0], &[1]])
+    }
+
+    /// Caches of 512 KiB with these cpus.
+    pub fn domains_of(cpus: &[&[u32]]) -> Vec<CacheDomain> {
+        let domain = |cpus: &&[u32]| CacheDomain {
+            cpus: cpus.to_vec(),
             level: Some(2),
             bytes: Some(512 << 10),
         };
-        vec![domain(0), domain(1)]
+        cpus.iter().map(domain).collect()
     }
 
     pub fn choice(&self) -> Choice {
@@ -123,19 +174,26 @@ impl Source for Fake {
         "it knows everything"
     }
 
-    fn begin(&mut self, _: u32) -> Result<(), String> {
-        Ok(())
+    fn begin(&mut self, process: u32) -> Result<(), String> {
+        self.change(|world| match world.processes.get(&process) {
+            Some(process) if process.no_begin => Err("no room to begin".to_string()),
+            _ => Ok(()),
+        })
     }
 
     fn look(&mut self, process: u32) -> Result<u64, String> {
-        self.change(|world| world.processes.get(&process).map(|process| process.bytes))
-            .ok_or("it has ended".to_string())
+        self.change(|world| match world.processes.get(&process) {
+            None => Err("it has ended".to_string()),
+            Some(process) if process.no_look => Err("no room to look".to_string()),
+            Some(process) => Ok(process.bytes),
+        })
     }
 
     fn end(&mut self, _: u32) {}
 }
 
 const ESRCH: i32 = 3;
+const EINVAL: i32 = 22;
 
 impl Linux for Fake {
     fn now(&mut self) -> Duration {
@@ -165,6 +223,10 @@ impl Linux for Fake {
     fn members(&mut self, whom: &Whom) -> Result<Vec<u32>, SysError> {
         Ok(match whom {
             Whom::Processes(processes) => processes.clone(),
+            Whom::Name(name) => self.change(|world| {
+                let all = world.processes.iter().filter(|(_, process)| process.name == *name);
+                all.map(|(&number, _)| number).collect()
+            }),
             _ => self.change(|world| world.processes.keys().copied().collect()),
         })
     }
@@ -213,23 +275,31 @@ impl Linux for Fake {
             if let Some(error) = process.refuses {
                 return Err(io::Error::from_raw_os_error(error));
             }
+            let mask: Vec<u32> = cpus
+                .iter()
+                .copied()
+                .filter(|cpu| process.cpuset.contains(cpu))
+                .collect();
+            if mask.is_empty() {
+                return Err(io::Error::from_raw_os_error(EINVAL));
+            }
             if let Some(thread) = process.threads.get_mut(&thread) {
-                thread.mask = cpus.to_vec();
+                (thread.mask, thread.asked) = (mask, Some(cpus.to_vec()));
             }
             Ok(())
         })
     }
 
-    fn parent(&mut self, process: u32) -> Option<u32> {
-        self.change(|world| world.processes.get(&process).map(|process| process.parent))
-    }
-
-    fn family(&mut self, process: u32) -> Vec<u32> {
+    fn parents(&mut self) -> Vec<(u32, u32)> {
         self.change(|world| {
             let all = world.processes.iter();
-            let related = all.filter(|(number, one)| **number == process || one.parent == process);
-            related.map(|(&number, _)| number).collect()
+            all.map(|(&number, process)| (number, process.parent)).collect()
         })
+    }
+
+    /// Whole seconds; those that are there from the beginning began in the first one.
+    fn ticks(&mut self) -> u64 {
+        self.change(|world| 10 + world.now.as_secs())
     }
 
     fn units(&mut self) -> Option<f64> {

@@ -7,27 +7,29 @@
 //! 3. It reads processor time, working sets, and the progress of a program that tells it.
 //! 4. The observations go to the log and to [`super::decisions`]. Decisions are carried out, or in a dry run only said.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::time::Duration;
 
 use policy::regions::pairing::{Domain, rounded};
 use results::{PairedProcess, PairingAction};
 use sys::cpus::list;
-use sys::tasks::Demand;
 
 use super::decisions::Decisions;
 use super::error::RegionsError;
 use super::linux::Linux;
-use super::log::{Action, Begins, Entry, Log, LoggedDomain, Observed, Seen, VERSION};
+use super::log::{Begins, Entry, Log, LoggedDomain, Observed, Seen, VERSION};
 use super::sources::Choice;
 use super::undo::Undo;
 use super::{Config, Whom};
 use sys::cache_domains::CacheDomain;
+use watched::{Unread, Watched, demand};
 
+mod placing;
 mod report;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 /// Looks at threads in an interval.
 const LOOKS: u32 = 4;
@@ -35,28 +37,6 @@ const LOOKS: u32 = 4;
 const NAP: Duration = Duration::from_millis(50);
 /// Actions and processes that the report lists, at most.
 const LISTED: usize = 256;
-/// A whole cpu, as busy time is counted.
-const CPU: u64 = 1000;
-
-/// A process that is watched.
-struct Watched {
-    began: u64,
-    name: String,
-    /// Time that each thread had had a cpu, and waited for one, at the end of the last interval.
-    times: HashMap<u32, (u64, u64)>,
-    busy: bool,
-    /// The cpus that its cpuset leaves it.
-    cpuset: Vec<u32>,
-    /// Looks that found its threads in each domain.
-    looks: Vec<u32>,
-    /// The source was told that the interval begins.
-    begun: bool,
-    placed: bool,
-    /// The cpus to which its owner has pinned it.
-    pinned: Option<Vec<u32>>,
-    /// Why it is left alone from now on.
-    refused: Option<String>,
-}
 
 pub struct Host<L: Linux> {
     linux: L,
@@ -76,6 +56,9 @@ pub struct Host<L: Linux> {
     actions_count: u64,
     /// Those that were there, as they were seen last.
     listed: BTreeMap<u32, PairedProcess>,
+    /// Working sets that could not be read, and the last one of them.
+    unread: u64,
+    unread_last: Option<String>,
     restored: u64,
     recovered: u64,
     decided: bool,
@@ -116,6 +99,8 @@ impl<L: Linux> Host<L> {
             actions: VecDeque::new(),
             actions_count: 0,
             listed: BTreeMap::new(),
+            unread: 0,
+            unread_last: None,
             restored: 0,
             recovered,
             decided: false,
@@ -197,15 +182,10 @@ impl<L: Linux> Host<L> {
                 self.join(process, began);
             }
         }
-        Ok(())
+        self.undo.free(&mut self.linux)
     }
 
     fn join(&mut self, process: u32, began: u64) {
-        if let Some(parent) = self.linux.parent(process)
-            && self.undo.has(parent)
-        {
-            self.undo.free(&mut self.linux, process, parent);
-        }
         let threads = self.linux.threads(process);
         let times = threads
             .iter()
@@ -218,10 +198,11 @@ impl<L: Linux> Host<L> {
             busy: true,
             cpuset: Vec::new(),
             looks: vec![0; self.domains.len()],
-            begun: false,
+            begun: None,
             placed: false,
             pinned: None,
             refused: None,
+            unread: Unread::default(),
         };
         self.watched.insert(process, watched);
     }
@@ -230,13 +211,32 @@ impl<L: Linux> Host<L> {
     fn begin(&mut self) {
         for (&process, watched) in &mut self.watched {
             watched.looks.fill(0);
-            watched.begun = false;
-            if !watched.busy || watched.refused.is_some() {
-                continue;
+            watched.begun = None;
+            if watched.busy && watched.refused.is_none() {
+                watched.begun = Some(self.choice.source.begin(process));
             }
-            match self.choice.source.begin(process) {
-                Ok(()) => watched.begun = true,
-                Err(why) => watched.refused = Some(why),
+        }
+    }
+
+    /// The working set in the interval that ends. One that cannot be read is tried again in the next.
+    fn read(&mut self, process: u32) -> Option<u64> {
+        let watched = self.watched.get_mut(&process)?;
+        let read = watched.begun.clone()?.and_then(|()| self.choice.source.look(process));
+        match read {
+            Ok(bytes) => {
+                watched.unread.read();
+                Some(bytes)
+            }
+            Err(why) => {
+                // The source begins anew with it.
+                self.choice.source.end(process);
+                // One that ends just now is gone the next time.
+                if self.linux.began(process) == Some(watched.began) {
+                    self.unread += 1;
+                    self.unread_last = Some(format!("process {process} ({}): {why}", watched.name));
+                    watched.unread.failed(why);
+                }
+                None
             }
         }
     }
@@ -266,7 +266,7 @@ impl<L: Linux> Host<L> {
         for (&process, watched) in self
             .watched
             .iter_mut()
-            .filter(|(_, watched)| watched.begun && !watched.placed)
+            .filter(|(_, watched)| watched.begun == Some(Ok(())) && !watched.placed)
         {
             for thread in self.linux.threads(process) {
                 let ran = watched
@@ -313,15 +313,13 @@ impl<L: Linux> Host<L> {
             watched.cpuset = self.linux.cpuset(process)?;
         }
         let mut cpus = watched.cpuset.clone();
-        let mut bytes = None;
-        if watched.begun {
-            match self.choice.source.look(process) {
-                Ok(seen) => bytes = Some(seen),
-                // One that ends just now is gone the next time.
-                Err(why) => watched.refused = Some(why),
-            }
+        let name = self.linux.name(process);
+        if !name.is_empty() {
+            watched.name = name;
         }
-        let refused = watched.refused.clone();
+        let bytes = self.read(process);
+        let watched = self.watched.get(&process)?;
+        let refused = watched.refused.clone().or_else(|| watched.unread.left());
         // One that rests for an interval is as it was.
         let pinned = match watched.busy {
             true => self.pinned(process, &threads, &cpus),
@@ -350,98 +348,6 @@ impl<L: Linux> Host<L> {
         })
     }
 
-    /// The cpus to which its owner has pinned a process: a thread may not use all cpus of its cpuset, and not by our choice.
-    fn pinned(&mut self, process: u32, threads: &[Demand], cpuset: &[u32]) -> Option<Vec<u32>> {
-        let ours = self.undo.has(process);
-        let masks = threads
-            .iter()
-            .filter_map(|thread| self.linux.mask(process, thread.number));
-        let masks: Vec<Vec<u32>> = masks.collect();
-        let is_pinned = |mask: &Vec<u32>| {
-            let free = cpuset.iter().all(|cpu| mask.contains(cpu));
-            let by_us = ours && self.undo.gave(mask);
-            !(free || by_us)
-        };
-        masks.iter().any(is_pinned).then(|| {
-            let mut all = masks.concat();
-            all.sort_unstable();
-            all.dedup();
-            all
-        })
-    }
-
-    /// Those that have a place and must be left alone from now on, since their owners have chosen anew. That choice stands.
-    fn give_up(&mut self, observed: &Observed) -> Result<(), RegionsError> {
-        for seen in observed.processes.iter().filter(|seen| seen.left.is_some()) {
-            if self.watched.get(&seen.process).is_some_and(|watched| watched.placed) {
-                self.place(seen.process, None)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn carry(&mut self, action: Action, at: u64) -> Result<(), RegionsError> {
-        self.log.write(&Entry::Acts(action.clone()))?;
-        let process = action.process;
-        let failed = match self.config.acts {
-            true => self.place(process, action.domains.as_deref())?,
-            false => None,
-        };
-        if let Some(why) = &failed {
-            self.log.write(&Entry::Failed {
-                process,
-                why: why.clone(),
-            })?;
-        }
-        let name = self.watched.get(&process).map(|watched| watched.name.clone());
-        self.actions_count += 1;
-        self.actions.push_back(PairingAction {
-            at_ns: at,
-            process,
-            name: name.unwrap_or_default(),
-            domains: action.domains,
-            why: action.why,
-            failed,
-        });
-        if self.actions.len() > LISTED {
-            self.actions.pop_front();
-        }
-        Ok(())
-    }
-
-    /// Returns what kept it from being placed. A process that could not be placed is left alone from then on.
-    fn place(&mut self, process: u32, domains: Option<&[u32]>) -> Result<Option<String>, RegionsError> {
-        let Some(domains) = domains else {
-            self.restored += self.undo.restore(&mut self.linux, process)?;
-            if let Some(watched) = self.watched.get_mut(&process) {
-                watched.placed = false;
-            }
-            return Ok(None);
-        };
-        let Some(cpuset) = self.linux.cpuset(process) else {
-            return Ok(Some("it has ended".to_string()));
-        };
-        let mut cpus: Vec<u32> = domains
-            .iter()
-            .flat_map(|&domain| self.domains[domain as usize].cpus.clone())
-            .collect();
-        cpus.retain(|cpu| cpuset.contains(cpu));
-        cpus.sort_unstable();
-        let failed = self
-            .undo
-            .give(&mut self.linux, process, &cpus)?
-            .err()
-            .map(|error| error.to_string());
-        if failed.is_some() {
-            self.undo.restore(&mut self.linux, process)?;
-        }
-        if let Some(watched) = self.watched.get_mut(&process) {
-            watched.placed = failed.is_none();
-            watched.refused = failed.as_ref().map(|why| format!("it cannot be placed: {why}"));
-        }
-        Ok(failed)
-    }
-
     /// Those that are seen for the last time are remembered.
     fn list(&mut self, observed: &Observed) {
         for seen in &observed.processes {
@@ -453,20 +359,6 @@ impl<L: Linux> Host<L> {
             }
         }
     }
-}
-
-/// Cpus that threads would have kept busy in an interval, in thousandths, and the processor time that they had. No thread keeps
-/// more than one busy.
-fn demand(threads: &[Demand], before: &HashMap<u32, (u64, u64)>, time: u64) -> (u32, u64) {
-    let (mut busy, mut had) = (0, 0);
-    for thread in threads {
-        let (ran, waited) = before.get(&thread.number).copied().unwrap_or((0, 0));
-        let ran = thread.ran.saturating_sub(ran);
-        let wanted = ran.saturating_add(thread.waited.saturating_sub(waited)).min(time);
-        busy += wanted.saturating_mul(CPU) / time;
-        had += ran;
-    }
-    (u32::try_from(busy).unwrap_or(u32::MAX), had)
 }
 
 fn nanos(time: Duration) -> u64 {

@@ -27,9 +27,10 @@ pub trait Linux {
     /// The cpus that a thread may run on; `None` where it is gone.
     fn mask(&mut self, process: u32, thread: u32) -> Option<Vec<u32>>;
     fn allow(&mut self, thread: u32, cpus: &[u32]) -> io::Result<()>;
-    fn parent(&mut self, process: u32) -> Option<u32>;
-    /// A process and all that descend from it; empty where it is gone.
-    fn family(&mut self, process: u32) -> Vec<u32>;
+    /// All processes that are there, each with its parent.
+    fn parents(&mut self) -> Vec<(u32, u32)>;
+    /// The time now, as that at which a thread began is counted.
+    fn ticks(&mut self) -> u64;
     /// Units of work that the program says it has done; `None` where it says nothing.
     fn units(&mut self) -> Option<f64>;
 }
@@ -123,12 +124,12 @@ impl Linux for Here {
         affinity::allow(Some(thread), cpus)
     }
 
-    fn parent(&mut self, process: u32) -> Option<u32> {
-        processes::parent(&self.root, process)
+    fn parents(&mut self) -> Vec<(u32, u32)> {
+        processes::parents(&self.root).unwrap_or_default()
     }
 
-    fn family(&mut self, process: u32) -> Vec<u32> {
-        processes::family(&self.root, process).unwrap_or_default()
+    fn ticks(&mut self) -> u64 {
+        clock::ticks()
     }
 
     /// The last number in the file, whether the program appends numbers or writes over the one before.

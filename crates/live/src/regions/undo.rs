@@ -1,8 +1,15 @@
 //! The cpus that threads had before, in a file that is written before anything changes: whoever ends, or was killed, leaves
 //! each thread as it was.
 //!
-//! A thread gets its cpus back if it is the same one, by the time at which it began, and still has cpus that were given to it
-//! here. One that began later has inherited its cpus, and gets those of its process; so do processes that it started.
+//! A thread gets its cpus back if it is the same one, by the time at which it began, and still has the cpus that were given to it
+//! here, or what its cpuset has left of them. A thread that began later and has the same ones has inherited them, and gets those
+//! of its process. So does each process that a placed one has started, as soon as it is seen.
+//!
+//! A thread that cannot have its cpus again stays in the file. The end and the next start try once more.
+
+mod kept;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -10,11 +17,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sys::cpus::{list, parse_list};
 use sys::tasks::Demand;
 
 use super::error::RegionsError;
 use super::linux::{Here, Linux};
+use kept::{Kept, is_gone};
 
 const FILE: &str = "regions-undo.json";
 const LOCK: &str = "regions.lock";
@@ -22,31 +29,28 @@ const SHOWN: &str = "regions-shown";
 /// Passes over the threads of a process: new ones may begin meanwhile.
 const PASSES: usize = 4;
 
-/// A thread as it was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
-    process: u32,
-    thread: u32,
-    /// When it began.
-    began: u64,
-    /// Its cpus, as a list.
-    cpus: String,
-}
-
 /// The content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Saved {
     threads: Vec<Kept>,
-    /// Lists of cpus that were given to threads.
-    given: BTreeSet<String>,
+}
+
+/// A thread that could not have its cpus again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    pub process: u32,
+    pub thread: u32,
+    pub why: String,
 }
 
 pub struct Undo {
     folder: PathBuf,
     /// Held as long as this lives.
     _lock: File,
+    /// By process and thread.
     kept: BTreeMap<(u32, u32), Kept>,
-    given: BTreeSet<String>,
+    /// The errors of those of them that could not have their cpus again.
+    stuck: BTreeMap<(u32, u32), String>,
 }
 
 /// The folder of the state: of the machine for root, else of the user.
@@ -102,21 +106,22 @@ impl Undo {
             folder: folder.to_path_buf(),
             _lock: lock,
             kept: BTreeMap::new(),
-            given: BTreeSet::new(),
+            stuck: BTreeMap::new(),
         })
     }
 
-    /// Puts in order what a run that was killed has left. Returns the threads that have their cpus again.
+    /// Puts in order what a run that was killed has left, or what could not be put in order. Returns the threads that have their
+    /// cpus again.
     ///
     /// Errors: the file is there and cannot be read; then nothing is changed.
     pub fn recover(&mut self, linux: &mut impl Linux) -> Result<u64, RegionsError> {
-        let text = match fs::read(self.folder.join(FILE)) {
+        let path = self.file();
+        let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(self.failed(error)),
+            Err(error) => return Err(RegionsError::Unread { path, error }),
         };
-        let saved: Saved = serde_json::from_slice(&text).map_err(|error| self.failed(error.into()))?;
-        self.given = saved.given;
+        let saved: Saved = serde_json::from_slice(&text).map_err(|error| RegionsError::Damaged { path, error })?;
         for kept in saved.threads {
             self.kept.insert((kept.process, kept.thread), kept);
         }
@@ -128,38 +133,68 @@ impl Undo {
         self.recover(&mut Here::new(None))
     }
 
+    /// The file, which is there as long as a thread has not the cpus that it had before.
+    pub fn file(&self) -> PathBuf {
+        self.folder.join(FILE)
+    }
+
     fn failed(&self, error: io::Error) -> RegionsError {
         RegionsError::State {
-            path: self.folder.join(FILE),
+            path: self.file(),
             error,
         }
     }
 
+    /// Those that could not have their cpus again so far.
+    pub fn stuck(&self) -> impl Iterator<Item = Stuck> {
+        self.stuck.iter().map(|(&(process, thread), why)| Stuck {
+            process,
+            thread,
+            why: why.clone(),
+        })
+    }
+
+    fn of(&self, process: u32) -> impl Iterator<Item = &Kept> {
+        let range = (process, 0)..=(process, u32::MAX);
+        self.kept.range(range).map(|(_, kept)| kept)
+    }
+
     /// True where a process was given cpus here.
     pub fn has(&self, process: u32) -> bool {
-        self.kept.range((process, 0)..=(process, u32::MAX)).next().is_some()
+        self.of(process).next().is_some()
     }
 
-    /// True for cpus that were given to a thread here: another one may have inherited them.
-    pub fn gave(&self, cpus: &[u32]) -> bool {
-        self.given.contains(&list(cpus))
+    /// True where a thread has its cpus because its process was given them here.
+    pub fn is_ours(&self, process: u32, thread: &Demand, mask: &[u32], cpuset: &[u32]) -> bool {
+        self.origin(process, thread, mask, Some(cpuset)).is_some()
     }
 
-    /// The cpus that a process had before, by its first thread that is known.
-    fn before(&self, process: u32) -> Option<Vec<u32>> {
-        let mut threads = self.kept.range((process, 0)..=(process, u32::MAX));
-        threads.next().and_then(|(_, kept)| parse_list(&kept.cpus))
+    /// A thread as it was, if it has cpus that were given here: as it is known itself, or one of its process of which it
+    /// inherited them. An owner's choice is neither.
+    fn origin(&self, process: u32, thread: &Demand, mask: &[u32], cpuset: Option<&[u32]>) -> Option<Kept> {
+        let known = self
+            .kept
+            .get(&(process, thread.number))
+            .filter(|kept| kept.is_of(thread));
+        match known {
+            Some(kept) => Some(kept).filter(|kept| kept.is_ours(mask, cpuset)).cloned(),
+            None => {
+                let source = self.of(process).find(|kept| kept.passed_on(thread, mask, cpuset));
+                source.map(|source| source.inherited_by(process, thread))
+            }
+        }
     }
 
     /// Gives all threads of a process these cpus. How each of them was is written down first.
     ///
     /// Returns what kept the kernel from it, if anything. Errors: the file cannot be written; then nothing is changed.
     pub fn give(&mut self, linux: &mut impl Linux, process: u32, cpus: &[u32]) -> Result<io::Result<()>, RegionsError> {
+        let cpuset = linux.cpuset(process);
         for _ in 0..PASSES {
-            let threads = linux.threads(process);
+            let since = linux.ticks();
             let mut to_do = Vec::new();
-            let mut new = self.given.insert(list(cpus));
-            for thread in threads {
+            let mut new = false;
+            for thread in linux.threads(process) {
                 let Some(mask) = linux.mask(process, thread.number) else {
                     continue;
                 };
@@ -167,20 +202,11 @@ impl Undo {
                     continue;
                 }
                 to_do.push(thread.number);
-                let known = self.kept.get(&(process, thread.number));
-                if known.is_some_and(|kept| kept.began == thread.began) {
-                    continue;
-                }
-                // One that has inherited cpus that were given here would have had those of its process.
-                let inherited = self.gave(&mask).then(|| self.before(process)).flatten();
-                let kept = Kept {
-                    process,
-                    thread: thread.number,
-                    began: thread.began,
-                    cpus: list(&inherited.unwrap_or(mask)),
-                };
-                self.kept.insert((process, thread.number), kept);
-                new = true;
+                let origin = self.origin(process, &thread, &mask, cpuset.as_deref());
+                let mut kept = origin.unwrap_or_else(|| Kept::new(process, &thread, mask, cpuset.as_deref()));
+                kept.give(cpus, since);
+                let before = self.kept.insert((process, thread.number), kept.clone());
+                new |= before != Some(kept);
             }
             if new {
                 self.write()?;
@@ -195,6 +221,10 @@ impl Undo {
                 }
             }
         }
+        // Those that were started with the cpus of before are found as long as these are known.
+        self.free(linux)?;
+        let range = (process, 0)..=(process, u32::MAX);
+        self.kept.range_mut(range).for_each(|(_, kept)| kept.has_them());
         Ok(Ok(()))
     }
 
@@ -202,12 +232,11 @@ impl Undo {
     fn write(&self) -> Result<(), RegionsError> {
         let saved = Saved {
             threads: self.kept.values().cloned().collect(),
-            given: self.given.clone(),
         };
         let beside = self.folder.join(format!("{FILE}.new"));
         let written = serde_json::to_vec(&saved).map_err(io::Error::from);
         let written = written.and_then(|text| fs::write(&beside, text));
-        let written = written.and_then(|()| fs::rename(&beside, self.folder.join(FILE)));
+        let written = written.and_then(|()| fs::rename(&beside, self.file()));
         written.map_err(|error| self.failed(error))
     }
 
@@ -216,78 +245,128 @@ impl Undo {
         if !self.has(process) {
             return Ok(0);
         }
-        let restored = self.put_back(linux, process);
-        self.kept.retain(|&(of, _), _| of != process);
+        let restored = self.put_back(linux, process) + self.put_back_started(linux);
+        self.forget(|of| of == process);
         self.write()?;
         Ok(restored)
     }
 
-    /// Gives all back what they had, and removes the file.
+    /// Gives all back what they had, and removes the file, unless a thread cannot have its cpus again.
     pub fn restore_all(&mut self, linux: &mut impl Linux) -> Result<u64, RegionsError> {
         let mut processes: Vec<u32> = self.kept.keys().map(|(process, _)| *process).collect();
         processes.dedup();
-        let restored = processes.into_iter().map(|process| self.put_back(linux, process)).sum();
-        self.kept.clear();
-        self.given.clear();
-        match fs::remove_file(self.folder.join(FILE)) {
+        let restored: u64 = processes.into_iter().map(|process| self.put_back(linux, process)).sum();
+        let restored = restored + self.put_back_started(linux);
+        self.forget(|_| true);
+        if !self.kept.is_empty() {
+            self.write()?;
+            return Ok(restored);
+        }
+        match fs::remove_file(self.file()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(error)),
             _ => Ok(restored),
         }
     }
 
-    /// A new process has inherited cpus that were given to its parent: it gets those that its parent had before.
-    pub fn free(&self, linux: &mut impl Linux, process: u32, parent: u32) {
-        let Some(cpus) = self.before(parent) else { return };
-        for thread in linux.threads(process) {
-            let given = linux.mask(process, thread.number).is_some_and(|mask| self.gave(&mask));
-            if given {
-                // One that ends meanwhile needs no cpus.
-                let _ = linux.allow(thread.number, &cpus);
-            }
+    /// Threads of these processes need not be known any more, except those that could not have their cpus again.
+    fn forget(&mut self, is_one: impl Fn(u32) -> bool) {
+        let stuck = &self.stuck;
+        self.kept.retain(|at, _| !is_one(at.0) || stuck.contains_key(at));
+    }
+
+    /// Processes that placed ones have started get the cpus that those had before.
+    ///
+    /// Errors: one could not get them, and the file, in which it stays, cannot be written.
+    pub fn free(&mut self, linux: &mut impl Linux) -> Result<(), RegionsError> {
+        let before = self.stuck.len();
+        self.put_back_started(linux);
+        match self.stuck.len() == before {
+            true => Ok(()),
+            false => self.write(),
         }
     }
 
-    fn put_back(&self, linux: &mut impl Linux, process: u32) -> u64 {
-        let mut restored = 0;
-        let Some(first) = self.before(process) else { return 0 };
-        // A later process of the same number has no thread that is known.
-        let is_known = |thread: &Demand| {
-            let kept = self.kept.get(&(process, thread.number));
-            kept.is_some_and(|kept| kept.began == thread.began)
-        };
-        if !linux.threads(process).iter().any(is_known) {
+    fn put_back_started(&mut self, linux: &mut impl Linux) -> u64 {
+        if self.kept.is_empty() {
             return 0;
         }
-        for member in linux.family(process) {
-            // A descendant that is known itself has its own turn.
-            if member != process && self.has(member) {
+        let parents: BTreeMap<u32, u32> = linux.parents().into_iter().collect();
+        let mut freed = 0;
+        for &child in parents.keys().filter(|child| !self.has(**child)).collect::<Vec<_>>() {
+            let placed: Vec<Kept> = ancestors(&parents, child)
+                .flat_map(|ancestor| self.of(ancestor))
+                .cloned()
+                .collect();
+            if placed.is_empty() {
                 continue;
             }
-            for _ in 0..PASSES {
-                let mut changed = 0;
-                for thread in linux.threads(member) {
-                    let given = linux.mask(member, thread.number).is_some_and(|mask| self.gave(&mask));
-                    let kept = self
-                        .kept
-                        .get(&(member, thread.number))
-                        .filter(|kept| kept.began == thread.began);
-                    let cpus = kept.map_or(Some(first.clone()), |kept| parse_list(&kept.cpus));
-                    let Some(cpus) = cpus.filter(|cpus| given && !self.gave(cpus)) else {
-                        continue;
-                    };
-                    changed += u64::from(linux.allow(thread.number, &cpus).is_ok());
+            let cpuset = linux.cpuset(child);
+            freed += self.each_thread(linux, child, cpuset.as_deref(), |_, thread, mask, cpuset| {
+                let source = placed.iter().find(|kept| kept.passed_on(thread, mask, cpuset))?;
+                Some(source.inherited_by(child, thread))
+            });
+        }
+        freed
+    }
+
+    fn put_back(&mut self, linux: &mut impl Linux, process: u32) -> u64 {
+        // Those that could not have their cpus again may have ended or can have them now.
+        self.stuck.retain(|&(of, _), _| of != process);
+        let threads = linux.threads(process);
+        // A later process of the same number has no thread that is known.
+        if !threads
+            .iter()
+            .any(|thread| self.of(process).any(|kept| kept.is_of(thread)))
+        {
+            return 0;
+        }
+        let cpuset = linux.cpuset(process);
+        self.each_thread(linux, process, cpuset.as_deref(), |undo, thread, mask, cpuset| {
+            undo.origin(process, thread, mask, cpuset)
+        })
+    }
+
+    /// Gives each thread of a process that has cpus from here those that it had before. Returns how many got them; others are kept
+    /// with the error.
+    fn each_thread(
+        &mut self,
+        linux: &mut impl Linux,
+        process: u32,
+        cpuset: Option<&[u32]>,
+        origin: impl Fn(&Undo, &Demand, &[u32], Option<&[u32]>) -> Option<Kept>,
+    ) -> u64 {
+        let (mut done, mut restored) = (BTreeSet::new(), 0);
+        for _ in 0..PASSES {
+            let begun = done.len();
+            for thread in linux.threads(process) {
+                if !done.contains(&thread.number)
+                    && let Some(mask) = linux.mask(process, thread.number)
+                    && let Some(kept) = origin(self, &thread, &mask, cpuset)
+                {
+                    done.insert(thread.number);
+                    match linux.allow(thread.number, &kept.back(cpuset)) {
+                        Ok(()) => restored += 1,
+                        Err(error) if is_gone(&error) => {}
+                        Err(error) => {
+                            let at = (process, thread.number);
+                            self.stuck.insert(at, error.to_string());
+                            self.kept.insert(at, kept);
+                        }
+                    }
                 }
-                restored += changed;
-                if changed == 0 {
-                    break;
-                }
+            }
+            if done.len() == begun {
+                break;
             }
         }
         restored
     }
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    const ESRCH: i32 = 3;
-    error.raw_os_error() == Some(ESRCH)
+/// The ancestors of a process, the nearest first.
+fn ancestors(parents: &BTreeMap<u32, u32>, process: u32) -> impl Iterator<Item = u32> {
+    let mut seen = BTreeSet::from([process]);
+    std::iter::successors(parents.get(&process).copied(), |one| parents.get(one).copied())
+        // Processes may come and go while they are read: a circle is no family.
+        .take_while(move |&one| seen.insert(one))
 }

@@ -7,9 +7,11 @@
 //! A process is moved for a gain only: the fullest cache's load falls by an eighth, or busy threads get cpus that were idle.
 //! A process without a place goes wherever the kernel takes it. Its cache is then as full as it can become there.
 
+mod parts;
 mod search;
 
-use super::balance::{Item, partition};
+use super::balance::Item;
+use parts::parts;
 use search::{Board, Piece, Score};
 
 /// Busy time is counted in thousandths of a cpu, and rounded to so many: smaller differences move nothing.
@@ -69,10 +71,20 @@ pub enum Place {
 pub enum Free {
     Fixed,
     Idle,
+    /// It may use the cpus of no domain.
+    NoDomain,
     /// It may use the cpus of one domain only.
     OneDomain,
-    /// It keeps more cpus busy than a domain has.
+    /// One domain only has cpus for all of its busy threads.
+    OneFits,
+    /// It keeps more cpus busy than it may use in a domain.
     Wide,
+    /// It may use none of the domains that it would share with others, or have to itself.
+    Taken,
+    /// It may not use the cpus of its place any more.
+    Lost,
+    /// It had several domains, or a part of them, and nobody has domains to itself any more.
+    NoParts,
     /// A place of its own would gain nothing.
     NoGain,
 }
@@ -117,17 +129,10 @@ pub struct Plan {
 ///
 /// Requires: at least one domain; each process has a number of cpus for each domain.
 pub fn decide(domains: &[Domain], processes: &[Process], patience: Patience) -> Plan {
-    let parts = parts(domains, processes);
+    let parts = parts(domains, processes, patience);
     let partitioned = parts.is_some();
     let state: Vec<State> = (0..processes.len())
-        .map(|at| {
-            state(
-                domains,
-                &processes[at],
-                parts.as_ref().map(|parts| &parts[at]),
-                patience,
-            )
-        })
+        .map(|at| state(&processes[at], parts.as_ref().map(|parts| &parts[at]), patience))
         .collect();
     let board = board(domains, processes, &state);
     let movable: Vec<usize> = (0..processes.len())
@@ -176,9 +181,8 @@ pub fn decide(domains: &[Domain], processes: &[Process], patience: Patience) -> 
         State::Held(domains) => Place::In(domains.clone()),
         State::Movable(_) => {
             let index = movable.iter().position(|&one| one == at);
-            index
-                .and_then(new)
-                .map_or(Place::Free(Free::NoGain), |domain| Place::In(vec![domain]))
+            let none = || Place::Free(ended(&processes[at], why));
+            index.and_then(new).map_or_else(none, |domain| Place::In(vec![domain]))
         }
     };
     let places: Vec<Place> = (0..processes.len()).map(place).collect();
@@ -197,66 +201,23 @@ pub fn decide(domains: &[Domain], processes: &[Process], patience: Patience) -> 
     }
 }
 
+/// The reason why a process that could be moved has no place, or has none any more.
+fn ended(process: &Process, why: Why) -> Free {
+    match &process.placed {
+        None => Free::NoGain,
+        Some(_) if why == Why::Released => Free::NoGain,
+        Some(placed) if has_lost(process, placed) => Free::Lost,
+        Some(_) => Free::NoParts,
+    }
+}
+
+fn has_lost(process: &Process, placed: &[u32]) -> bool {
+    placed.iter().all(|&domain| process.cpus[domain as usize] == 0)
+}
+
 /// Busy time as it counts: rounded.
 pub fn rounded(busy: u32) -> u32 {
     busy.saturating_add(STEP / 2) / STEP * STEP
-}
-
-/// The domains that each process may have, where a preferred one gets its own: as many as its working set fills, and as its busy
-/// threads have cpus in, those first where nobody runs who cannot leave. `None` where nobody is preferred, or nobody else is
-/// there, or a preferred one cannot move: its neighbors then gain nothing by going where it may be.
-fn parts(domains: &[Domain], processes: &[Process]) -> Option<Vec<Vec<u32>>> {
-    let counts = |process: &&Process| rounded(process.busy) > 0;
-    let sum = |preferred: bool| {
-        let of = processes
-            .iter()
-            .filter(counts)
-            .filter(|process| process.preferred == preferred);
-        of.fold((0u64, 0u32, false), |(bytes, busy, _), process| {
-            (bytes + process.bytes, busy.saturating_add(rounded(process.busy)), true)
-        })
-    };
-    let ((mut bytes, busy, some), (rest, _, others)) = (sum(true), sum(false));
-    let choices = |process: &Process| process.cpus.iter().filter(|cpus| **cpus > 0).count();
-    let stays = |process: &&Process| process.fixed || choices(process) < 2;
-    let is_stuck = processes
-        .iter()
-        .filter(counts)
-        .filter(stays)
-        .any(|process| process.preferred);
-    if !some || !others || is_stuck || domains.len() < 2 {
-        return None;
-    }
-    // A cache whose size is not known holds everything.
-    let cache = domains
-        .iter()
-        .filter_map(|domain| domain.bytes)
-        .min()
-        .unwrap_or(u64::MAX / 2);
-    let cpus = domains.iter().map(|domain| domain.cpus).min().unwrap_or(1).max(1);
-    let domains_for_threads = u64::from(busy.div_ceil(cpus * CPU));
-    bytes = bytes.max(domains_for_threads.saturating_mul(cache));
-    let mut ranked: Vec<u32> = (0..domains.len() as u32).collect();
-    let stuck_in = |domain: u32| {
-        let there = processes.iter().filter(counts).filter(stays);
-        let there = there.filter(|process| match process.seen {
-            Some(seen) => seen == domain,
-            None => process.cpus[domain as usize] > 0,
-        });
-        there.map(|process| rounded(process.busy)).fold(0, u32::saturating_add)
-    };
-    ranked.sort_by_key(|&domain| (stuck_in(domain), domain));
-    let given = partition(&[bytes, rest], Some(0), domains.len() as u32, cache);
-    let given: Vec<Vec<u32>> = given
-        .into_iter()
-        .map(|part| part.into_iter().map(|place| ranked[place as usize]).collect())
-        .collect();
-    Some(
-        processes
-            .iter()
-            .map(|process| given[usize::from(!process.preferred)].clone())
-            .collect(),
-    )
 }
 
 /// A process, as far as it can be moved.
@@ -268,7 +229,7 @@ enum State {
     Movable(Vec<u32>),
 }
 
-fn state(domains: &[Domain], process: &Process, part: Option<&Vec<u32>>, patience: Patience) -> State {
+fn state(process: &Process, part: Option<&Vec<u32>>, patience: Patience) -> State {
     if process.fixed {
         return State::Free(Free::Fixed);
     }
@@ -281,18 +242,21 @@ fn state(domains: &[Domain], process: &Process, part: Option<&Vec<u32>>, patienc
         return State::Held(placed.clone());
     }
     if busy == 0 {
-        return State::Free(Free::Idle);
+        return State::Free(match process.placed {
+            Some(_) => Free::Lost,
+            None => Free::Idle,
+        });
     }
-    let may: Vec<u32> = (0..domains.len() as u32)
-        .filter(|&at| process.cpus[at as usize] > 0)
-        .collect();
-    if may.len() < 2 {
-        return State::Free(Free::OneDomain);
+    let may = usable(process);
+    match may.len() {
+        0 => return State::Free(Free::NoDomain),
+        1 => return State::Free(Free::OneDomain),
+        _ => {}
     }
     if let Some(part) = part {
         let within: Vec<u32> = may.iter().copied().filter(|domain| part.contains(domain)).collect();
         if within.is_empty() {
-            return State::Free(Free::Fixed);
+            return State::Free(Free::Taken);
         }
         if process.preferred {
             return State::Held(within);
@@ -305,7 +269,7 @@ fn state(domains: &[Domain], process: &Process, part: Option<&Vec<u32>>, patienc
     }
     match wide_enough(process, &may, busy) {
         fit if fit.is_empty() => State::Free(Free::Wide),
-        fit if fit.len() < 2 => State::Free(Free::OneDomain),
+        fit if fit.len() < 2 => State::Free(Free::OneFits),
         fit => State::Movable(fit),
     }
 }
@@ -382,7 +346,9 @@ fn loads(domains: &[Domain], processes: &[Process], places: &[Place]) -> Vec<Loa
     for (process, place) in processes.iter().zip(places) {
         match (place, process.seen) {
             (Place::In(domains), _) => spread(&mut loads, process, domains),
-            (Place::Free(Free::NoGain), Some(seen)) => spread(&mut loads, process, &[seen]),
+            (Place::Free(Free::NoGain | Free::Lost | Free::NoParts), Some(seen)) => {
+                spread(&mut loads, process, &[seen])
+            }
             // Those that cannot be moved count as they do in the decision.
             (Place::Free(_), _) => spread(&mut loads, process, &usable(process)),
         }

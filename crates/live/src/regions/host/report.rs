@@ -2,10 +2,12 @@
 
 use results::{LiveRegions, PairedProcess, PairingDomain, SourceNotUsed};
 
-use super::super::decisions::reason;
 use super::super::error::RegionsError;
 use super::super::linux::Linux;
 use super::{Host, nanos};
+
+/// Threads without their cpus that are named, at most.
+const STUCK: usize = 8;
 
 impl<L: Linux> Host<L> {
     /// Gives each thread the cpus that it had before, and says what became of it all.
@@ -41,7 +43,7 @@ impl<L: Linux> Host<L> {
                 process.process,
             )
         });
-        let why = plan.map_or("no process was watched for long enough", |plan| reason(plan.why));
+        let why = self.decisions.why().unwrap_or("no process was watched for long enough");
         let source = &self.choice.source;
         Ok(LiveRegions {
             acted: self.config.acts,
@@ -64,7 +66,7 @@ impl<L: Linux> Host<L> {
             why: why.to_string(),
             actions: self.actions.iter().cloned().collect(),
             actions_count: self.actions_count,
-            trials: self.decisions.trials().to_vec(),
+            trials: self.decisions.trials(),
             verified: self.decisions.verified(),
             restored_threads: self.restored,
             recovered_threads: self.recovered,
@@ -88,6 +90,13 @@ impl<L: Linux> Host<L> {
                 ),
             });
         }
+        notes.extend(self.stuck());
+        if let Some(last) = &self.unread_last {
+            notes.push(format!(
+                "working sets that could not be read: {}; each was tried again in the next interval. The last one was that of {last}",
+                self.unread
+            ));
+        }
         if let Some(name) = &self.config.preferred
             && !self.listed.values().any(|process| process.name == *name)
         {
@@ -104,5 +113,27 @@ impl<L: Linux> Host<L> {
                     count";
         notes.push(what.to_string());
         notes
+    }
+
+    /// Threads that have not the cpus that they had before.
+    fn stuck(&self) -> Option<String> {
+        let all: Vec<_> = self.undo.stuck().collect();
+        let said = all.iter().take(STUCK);
+        let said: Vec<String> = said
+            .map(|stuck| format!("thread {} of process {}: {}", stuck.thread, stuck.process, stuck.why))
+            .collect();
+        let more = match all.len() > STUCK {
+            true => "; and others",
+            false => "",
+        };
+        (!all.is_empty()).then(|| {
+            format!(
+                "threads that could not have the cpus again that they had before: {} ({}{more}). {} keeps them, and the next start \
+                 tries again",
+                all.len(),
+                said.join("; "),
+                self.undo.file().display()
+            )
+        })
     }
 }

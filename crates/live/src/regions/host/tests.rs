@@ -34,6 +34,7 @@ impl Write for Shared {
 struct Room {
     folder: tempfile::TempDir,
     config: Config,
+    whom: Whom,
     log: Shared,
 }
 
@@ -48,25 +49,21 @@ impl Room {
                 acts: true,
                 progress: None,
             },
+            whom: Whom::User(0),
             log: Shared::default(),
         }
     }
 
     fn host(&self, fake: &Fake) -> Host<Fake> {
+        self.host_of(fake, Fake::domains())
+    }
+
+    fn host_of(&self, fake: &Fake, domains: Vec<CacheDomain>) -> Host<Fake> {
         let undo = Undo::open(self.folder.path()).unwrap();
-        let whom = Whom::User(0);
+        let whom = self.whom.clone();
         let log: Box<dyn Write + Send> = Box::new(self.log.clone());
         let config = self.config.clone();
-        Host::new(
-            fake.clone(),
-            Fake::domains(),
-            fake.choice(),
-            config,
-            whom,
-            undo,
-            Some(log),
-        )
-        .unwrap()
+        Host::new(fake.clone(), domains, fake.choice(), config, whom, undo, Some(log)).unwrap()
     }
 
     fn run(&self, fake: &Fake, intervals: usize) -> Host<Fake> {
@@ -173,13 +170,10 @@ fn after_a_kill_the_next_start_restores_those_that_are_still_the_same() {
         let other = world.processes.get_mut(&12).unwrap();
         other.threads.get_mut(&12).unwrap().began = 99;
         // A thread and a process that began later, and inherited.
-        let mask = world.processes[&11].threads[&11].mask.clone();
-        let mut later = Thread::on(&mask);
-        later.began = 50;
-        world.processes.get_mut(&11).unwrap().threads.insert(111, later);
-        let mut child = Process::busy(21, 0);
-        child.parent = 11;
-        child.threads.get_mut(&21).unwrap().mask = mask;
+        let process = world.processes.get_mut(&11).unwrap();
+        let later = process.threads[&11].starts(50);
+        process.threads.insert(111, later);
+        let child = process.starts(11, 21, 50);
         world.processes.insert(21, child);
         // One that its owner has pinned since.
         world.processes.get_mut(&14).unwrap().threads.get_mut(&14).unwrap().mask = vec![0, 1, 5];
@@ -351,5 +345,143 @@ fn a_preferred_program_has_a_cache_of_its_own() {
             .all(|other| masks[other] != masks[&12] && masks[other].len() == 1),
         "{masks:?}"
     );
+    host.end().unwrap();
+}
+
+#[test]
+fn a_process_that_is_not_watched_is_not_placed_with_its_parent() {
+    let (fake, mut room) = (four(), Room::new());
+    room.whom = Whom::Processes(vec![11, 12, 13, 14]);
+    let mut host = room.run(&fake, 5);
+    fake.change(|world| {
+        let child = world.processes[&11].starts(11, 21, 15);
+        world.processes.insert(21, child);
+    });
+    assert_eq!(fake.masks()[&21].len(), 1);
+    go(&mut host, 1);
+    assert_eq!((fake.masks()[&11].len(), &fake.masks()[&21]), (1, &vec![0, 1]));
+    host.end().unwrap();
+}
+
+#[test]
+fn a_cpuset_that_changes_is_no_choice_of_an_owner() {
+    let (fake, mut room) = (four(), Room::new());
+    room.config.preferred = Some("server".to_string());
+    fake.change(|world| {
+        for process in world.processes.values_mut() {
+            process
+                .threads
+                .values_mut()
+                .for_each(|thread| thread.mask = vec![0, 1, 2, 3]);
+            process.cpuset = vec![0, 1, 2, 3];
+        }
+        world.processes.get_mut(&11).unwrap().name = "server".to_string();
+    });
+    let mut host = room.host_of(&fake, Fake::domains_of(&[&[0, 1], &[2, 3]]));
+    go(&mut host, 5);
+    let masks = fake.masks();
+    assert_eq!([&masks[&11], &masks[&12]], [&[0, 1], &[2, 3]]);
+    fake.change(|world| world.processes.get_mut(&11).unwrap().moves_to(&[1, 2, 3]));
+    go(&mut host, 10);
+    assert_eq!(fake.masks()[&11], [1]);
+    let report = host.end().unwrap();
+    assert!(
+        report.processes.iter().all(|process| process.domains.is_some()),
+        "{:?}",
+        report.processes
+    );
+    assert_eq!(fake.masks()[&11], [1, 2, 3]);
+}
+
+#[test]
+fn threads_that_stay_confined_are_named_in_the_report() {
+    let (fake, room) = (four(), Room::new());
+    let host = room.run(&fake, 5);
+    fake.change(|world| world.processes.get_mut(&11).unwrap().refuses = Some(1));
+    let report = host.end().unwrap();
+    assert_eq!(report.restored_threads, 3);
+    let note = report
+        .notes
+        .iter()
+        .find(|note| note.contains("thread 11 of process 11: "));
+    let file = room.folder.path().join("regions-undo.json");
+    assert!(
+        note.unwrap().contains(&file.display().to_string()),
+        "{:?}",
+        report.notes
+    );
+    fake.change(|world| world.processes.get_mut(&11).unwrap().refuses = None);
+    assert_eq!(room.host(&fake).end().unwrap().recovered_threads, 1);
+    assert_eq!(fake.masks()[&11], [0, 1]);
+    assert!(!room.has_undo());
+}
+
+#[test]
+fn a_working_set_that_cannot_be_read_for_once_is_read_again() {
+    let fail: [fn(&mut Process, bool); 2] = [
+        |process, fails| process.no_begin = fails,
+        |process, fails| process.no_look = fails,
+    ];
+    for fail in fail {
+        let (fake, room) = (four(), Room::new());
+        let set = |fails| fake.change(|world| fail(world.processes.get_mut(&11).unwrap(), fails));
+        let mut host = room.run(&fake, 5);
+        let masks = fake.masks();
+        let changes = fake.change(|world| world.changes);
+        set(true);
+        go(&mut host, 2);
+        assert_eq!((fake.masks(), fake.change(|world| world.changes)), (masks, changes));
+        // It is left alone as long as it cannot be read.
+        go(&mut host, 10);
+        assert_eq!(fake.masks()[&11], [0, 1]);
+        set(false);
+        go(&mut host, 10);
+        assert_eq!(fake.masks()[&11].len(), 1);
+        let report = host.end().unwrap();
+        assert!(
+            report.processes.iter().all(|process| process.why.is_none()),
+            "{:?}",
+            report.processes
+        );
+        let mut notes = report.notes.iter();
+        let note = notes.find(|note| note.contains("could not be read: 12;")).unwrap();
+        assert!(note.contains("process 11 (memlat): no room to"), "{note}");
+        same_again(&room.text());
+    }
+}
+
+#[test]
+fn a_working_set_that_was_never_read_decides_nothing() {
+    let (fake, room) = (four(), Room::new());
+    fake.change(|world| world.processes.get_mut(&11).unwrap().no_look = true);
+    let report = room.run(&fake, 8).end().unwrap();
+    let process = report.processes.iter().find(|process| process.process == 11).unwrap();
+    assert_eq!(
+        (&process.domains, process.why.as_deref()),
+        (&None, Some("its working set cannot be read: no room to look"))
+    );
+}
+
+#[test]
+fn a_program_that_takes_the_place_of_another_counts_by_its_own_name() {
+    let (fake, mut room) = (four(), Room::new());
+    room.config.preferred = Some("server".to_string());
+    let mut host = room.run(&fake, 5);
+    fake.change(|world| world.processes.get_mut(&12).unwrap().name = "server".to_string());
+    go(&mut host, 10);
+    let masks = fake.masks();
+    assert!([11, 13, 14].iter().all(|other| masks[other] != masks[&12]), "{masks:?}");
+    let report = host.end().unwrap();
+    let named = report.processes.iter().find(|process| process.process == 12);
+    assert_eq!(named.unwrap().name, "server");
+    same_again(&room.text());
+    // Who is chosen by a name is let go with it.
+    let fake = four();
+    room.whom = Whom::Name("memlat".to_string());
+    let mut host = room.run(&fake, 5);
+    assert_eq!(fake.masks()[&12].len(), 1);
+    fake.change(|world| world.processes.get_mut(&12).unwrap().name = "other".to_string());
+    go(&mut host, 1);
+    assert_eq!(fake.masks()[&12], [0, 1]);
     host.end().unwrap();
 }
