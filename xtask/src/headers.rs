@@ -27,6 +27,7 @@ const HEADERS: [(&str, &[&str]); 3] = [
             "slots/data_set",
             "slots/memory",
             "replicated",
+            "ship",
             "shared_replicas",
         ],
     ),

@@ -23,6 +23,8 @@ module domicile
   public :: domicile_order_depend, domicile_order_reserve, domicile_order_run, domicile_order_clear
   public :: domicile_order_pending, domicile_order_worker, domicile_order_block, domicile_order_reason
   public :: domicile_order_message, domicile_error_text, domicile_hint
+  public :: domicile_caches_start, domicile_caches_end, domicile_caches_ask, domicile_home_create, domicile_home_destroy
+  public :: domicile_home_cache, domicile_ship, domicile_ship_message
 
   integer(c_int), parameter, public :: DOMICILE_OK = 0
   integer(c_int), parameter, public :: DOMICILE_NULL = 1
@@ -73,6 +75,22 @@ module domicile
     integer(c_int64_t) :: threads = 0
     integer(c_int64_t) :: bins = 0
     integer(c_int64_t) :: workers = 0
+  end type
+
+  ! What became of calls of domicile_ship, and the cost of one, in nanoseconds.
+  type, bind(c), public :: domicile_caches_state
+    integer(c_size_t) :: size = 96
+    integer(c_int64_t) :: caches = 0
+    integer(c_int64_t) :: hand_over_ns = 0
+    integer(c_int64_t) :: wake_ns = 0
+    integer(c_int64_t) :: shipped = 0
+    integer(c_int64_t) :: here = 0
+    integer(c_int64_t) :: one_cache = 0
+    integer(c_int64_t) :: forked = 0
+    integer(c_int64_t) :: fits_one_cache = 0
+    integer(c_int64_t) :: fits_no_caches = 0
+    integer(c_int64_t) :: too_short = 0
+    integer(c_int64_t) :: nested = 0
   end type
 
   interface
@@ -149,6 +167,54 @@ module domicile
     subroutine domicile_error_text(error, text)
       import :: c_int
       integer(c_int), intent(in) :: error
+      character(len=*), intent(out) :: text
+    end subroutine
+    ! Starts a worker on each cache that the process may use. domicile_ship(3) says more.
+    function domicile_caches_start(caches) result(error) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), intent(out) :: caches
+      integer(c_int) :: error
+    end function
+    ! Gives them up; the workers end with the last home.
+    function domicile_caches_end(caches) result(error) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: caches
+      integer(c_int) :: error
+    end function
+    function domicile_caches_ask(caches, state) result(error) bind(c)
+      import :: c_int, c_ptr, domicile_caches_state
+      type(c_ptr), value :: caches
+      type(domicile_caches_state), intent(inout) :: state
+      integer(c_int) :: error
+    end function
+    ! Gives data of so many bytes a cache.
+    function domicile_home_create(caches, bytes, home) result(error) bind(c)
+      import :: c_int, c_int64_t, c_ptr
+      type(c_ptr), value :: caches
+      integer(c_int64_t), value :: bytes
+      type(c_ptr), intent(out) :: home
+      integer(c_int) :: error
+    end function
+    function domicile_home_destroy(home) result(error) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: home
+      integer(c_int) :: error
+    end function
+    ! The number of a home's cache, from 0.
+    function domicile_home_cache(home) result(cache) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: home
+      integer(c_int32_t) :: cache
+    end function
+    ! Calls f with what the two pointers point to, at the cache of the data, and waits for it. Results go where they point.
+    function domicile_ship(home, f, arg1, arg2) result(error)
+      import :: c_int, c_ptr
+      type(c_ptr), intent(in) :: home, arg1, arg2
+      external :: f
+      integer(c_int) :: error
+    end function
+    ! What the last call for caches that failed said; cut or filled with blanks.
+    subroutine domicile_ship_message(text)
       character(len=*), intent(out) :: text
     end subroutine
     ! Where a variable or an array element lies, as a hint.

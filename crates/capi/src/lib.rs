@@ -16,6 +16,8 @@
 //! | `slots` | cache slots as objects, with errors |
 //! | `replicated` | data with a copy on each memory node, for threads |
 //! | `shared_replicas` | the same for processes, at the same address in each |
+//! | `ship` | work that goes to the cache that holds its data |
+//! | `fortran_ship` | the same for the module `domicile` |
 //! | `fortran_slots` | the same for the module `domicile_slots` |
 //! | `summary`, `phase` | what a program says of its parallel loops and of its progress |
 //! | `mappings` | `mremap` and `move_pages`, which wait for pages on their way |
@@ -33,6 +35,7 @@ pub mod error;
 pub mod fork;
 pub mod fortran;
 pub mod fortran_order;
+pub mod fortran_ship;
 pub mod fortran_slots;
 mod handle;
 mod mappings;
@@ -42,6 +45,7 @@ mod plan;
 mod program;
 pub mod replicated;
 pub mod shared_replicas;
+pub mod ship;
 mod sized;
 pub mod slots;
 mod stderr;

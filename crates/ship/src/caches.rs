@@ -118,6 +118,8 @@ impl Caches {
             own.run(SPIN);
         };
         let builder = std::thread::Builder::new().name(format!("cache-{cache}"));
+        // The program's handlers run on its own threads.
+        let _held = sys::signals::Held::begin();
         self.threads.push(builder.spawn(run)?);
         while !worker.is_known() {
             std::thread::yield_now();

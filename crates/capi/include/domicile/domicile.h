@@ -1,5 +1,5 @@
-/* domicile/domicile.h: orders of work, parts of the shared caches for data, and data with a
- * copy on each memory node, as objects.
+/* domicile/domicile.h: orders of work, parts of the shared caches for data, data with a copy on
+ * each memory node, and work that goes to the cache of its data, as objects.
  *
  * Orders. Work comes as small threads that run to completion, each with hints of what memory it uses.
  * Threads whose hints lie in the same block of memory run together. C99 and C++; link with
@@ -56,6 +56,18 @@
  *
  * Any thread may write at any time. A reader belongs to the thread that made it. Handles must be alive:
  * these calls look nothing up.
+ *
+ * Shipped work. A thread that uses more data than one cache holds has each piece of work run at the
+ * cache of its data, by a worker there, and waits for it. domicile_ship(3) says more.
+ *
+ *     domicile_caches *caches;
+ *     domicile_home *names, *prices;
+ *     if (domicile_caches_start(&caches) != DOMICILE_OK)
+ *         return puts(domicile_ship_message());
+ *     domicile_home_create(caches, name_bytes, &names);
+ *     domicile_home_create(caches, price_bytes, &prices);
+ *     domicile_ship(names, look_up, &query, NULL);
+ *     domicile_ship(prices, add_up, &query, NULL);
  *
  * Generated from crates/capi/src by `cargo xtask generate`.
  */
@@ -249,9 +261,20 @@ typedef enum domicile_replicated_mode {
 } domicile_replicated_mode;
 
 /**
+ * A worker on each cache that the process may use.
+ */
+typedef struct domicile_caches domicile_caches;
+
+/**
  * Ranges of memory that get a slot together.
  */
 typedef struct domicile_data_set domicile_data_set;
+
+/**
+ * Data that belongs into one of the caches. It keeps the workers: they end with the last home, and never within work of
+ * their own, whose caller has one.
+ */
+typedef struct domicile_home domicile_home;
 
 /**
  * Threads that are pending, and the order in which they will run.
@@ -574,6 +597,61 @@ typedef struct domicile_replicated_state {
      */
     uint64_t writes;
 } domicile_replicated_state;
+
+/**
+ * What became of the calls so far, and the cost of one. Set size before the call.
+ */
+typedef struct domicile_caches_state {
+    /**
+     * sizeof(domicile_caches_state), which tells the library what the program was compiled with.
+     */
+    size_t size;
+    /**
+     * How many caches there are to ship to. 1: all work runs on its caller's thread, since nothing is to be
+     * gained.
+     */
+    uint64_t caches;
+    /**
+     * Nanoseconds there and back with nothing to do, to a worker that looks for work; measured at the start.
+     */
+    uint64_t hand_over_ns;
+    /**
+     * The same to a worker that sleeps, as it does after a millisecond without work.
+     */
+    uint64_t wake_ns;
+    /**
+     * Calls whose work went to another cache.
+     */
+    uint64_t shipped;
+    /**
+     * Calls that ran on the caller's thread: it was at the cache already,
+     */
+    uint64_t here;
+    /**
+     * the process may use one cache only,
+     */
+    uint64_t one_cache;
+    /**
+     * this is a child of fork, which has no workers,
+     */
+    uint64_t forked;
+    /**
+     * all data fits into one cache,
+     */
+    uint64_t fits_one_cache;
+    /**
+     * all caches together are too small for the data,
+     */
+    uint64_t fits_no_caches;
+    /**
+     * the work takes less time than four hand-overs,
+     */
+    uint64_t too_short;
+    /**
+     * or the caller was within shipped work that waits for other work, eight times over.
+     */
+    uint64_t nested;
+} domicile_caches_state;
 
 #ifdef __cplusplus
 extern "C" {
@@ -995,6 +1073,63 @@ enum domicile_error domicile_replicated_ask(const struct domicile_replicated *re
  * those of domicile_replicated_message(), and take their place.
  */
 const char *domicile_replicated_means(const struct domicile_replicated *replicated);
+
+/**
+ * Why the caller's last call for caches that failed did, in words for people; empty where none has. It
+ * lives until the next one of the same thread fails, or one for slots or replicated data.
+ */
+const char *domicile_ship_message(void);
+
+/**
+ * Starts a worker on each cache that the calling thread may use: of the outermost level of which the machine
+ * has several. With one cache there are no workers, and all work runs on its caller's thread.
+ *
+ * DOMICILE_UNAVAILABLE: the caches cannot be read, or a thread cannot be started; *caches is NULL then.
+ */
+enum domicile_error domicile_caches_start(struct domicile_caches **caches);
+
+/**
+ * Gives up the caches. The workers end with the last home. NULL is allowed.
+ */
+enum domicile_error domicile_caches_end(struct domicile_caches *caches);
+
+/**
+ * What became of the calls so far, and the cost of one.
+ */
+enum domicile_error domicile_caches_ask(const struct domicile_caches *caches,
+                                        struct domicile_caches_state *state);
+
+/**
+ * Gives data of so many bytes a cache: the one with the least data so far.
+ */
+enum domicile_error domicile_home_create(const struct domicile_caches *caches,
+                                         uint64_t bytes,
+                                         struct domicile_home **home);
+
+/**
+ * Gives the room in the cache back. NULL is allowed.
+ */
+enum domicile_error domicile_home_destroy(struct domicile_home *home);
+
+/**
+ * The number of a home's cache, from 0; UINT32_MAX where home is NULL.
+ */
+uint32_t domicile_home_cache(const struct domicile_home *home);
+
+/**
+ * Calls work(argument) at the cache of its data, and returns when it has returned. Its value is put into
+ * *value, which may be NULL. Any thread may call, and work may ship other work.
+ *
+ * Where shipping cannot pay, work runs on the caller's thread; domicile_caches_ask() counts why. Work must
+ * return: to leave it by longjmp, by pthread_exit or by a C++ exception ends the program or worse. It holds
+ * no lock that other shipped work waits for, and waits for no other thread that ships: there is one worker
+ * for each cache. A function in Rust that panics is DOMICILE_PANIC, with its words as the message. A caller
+ * that is cancelled (pthread_cancel) is so after the call.
+ */
+enum domicile_error domicile_ship(const struct domicile_home *home,
+                                  void *(*work)(void*),
+                                  void *argument,
+                                  void **value);
 
 /**
  * Makes data of so many bytes with these contents, which are copied, to be shared with other

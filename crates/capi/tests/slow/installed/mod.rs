@@ -4,6 +4,7 @@
 mod prefix;
 mod python;
 mod replicated;
+mod ship;
 mod slots;
 
 use std::process::Command;
@@ -40,6 +41,8 @@ fn everything_is_where_it_should_be() {
         "share/man/man3/domicile_shared_replicas.3",
         "share/man/man3/domicile_shared_replicas_attach.3",
         "share/man/man3/domicile_slots.3",
+        "share/man/man3/domicile_ship.3",
+        "share/man/man3/domicile_caches_start.3",
         "share/man/man3/domicile_data_set_allocate.3",
         "share/man/man3/ulcc.3",
         "share/man/man3/ULCC_Allocate.3",
