@@ -56,7 +56,7 @@ module domicile
 
   ! What an order is like; zeros are the defaults. outer(:, level) are the sides for a further cache.
   type, bind(c), public :: domicile_order_attributes
-    integer(c_size_t) :: size = 304
+    integer(c_size_t) :: size = 312
     integer(c_int32_t) :: hints = 0
     integer(c_int32_t) :: workers = 0
     integer(c_int32_t) :: tour = DOMICILE_TOUR_FIRST_FORK
@@ -67,14 +67,16 @@ module domicile
     integer(c_int64_t) :: outer(DOMICILE_HINTS_MAX, DOMICILE_LEVELS_MAX) = 0
     integer(c_int64_t) :: cache_bytes = 0
     integer(c_int64_t) :: tlb_reach_bytes = 0
+    integer(c_int64_t) :: at_caches = 0
   end type
 
   ! What a run did.
   type, bind(c), public :: domicile_order_report
-    integer(c_size_t) :: size = 32
+    integer(c_size_t) :: size = 40
     integer(c_int64_t) :: threads = 0
     integer(c_int64_t) :: bins = 0
     integer(c_int64_t) :: workers = 0
+    integer(c_int64_t) :: at_caches = 0
   end type
 
   ! What became of calls of domicile_ship, and the cost of one, in nanoseconds.

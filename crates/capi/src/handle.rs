@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, Thread};
 
-use threads::{Error, Inside, Keep, Report, Scheduler, ThreadId};
+use threads::{Caches, Error, Inside, Keep, Report, Scheduler, ThreadId};
 
 use crate::call::Call;
 use crate::error::Failure;
@@ -143,7 +143,7 @@ impl Handle {
     /// # Safety
     /// One thread uses the handle at a time, running threads excepted; every pending call may be
     /// called, on any thread where there are several workers.
-    pub unsafe fn run(&self, keep: Keep, workers: usize) -> Result<Report, Failure> {
+    pub unsafe fn run(&self, keep: Keep, workers: usize, caches: Option<&mut Caches>) -> Result<Report, Failure> {
         if self.is_running() {
             return Err(Failure::new(DOMICILE_RUNNING, c"a run inside a run: nothing was run"));
         }
@@ -167,12 +167,16 @@ impl Handle {
                 static CALLER: OnceLock<Thread> = OnceLock::new();
                 CALLER.get_or_init(thread::current);
                 let running = Shared(self);
-                scheduler.run_on(workers, keep, move |call, inside| {
+                let body = move |call: &Call, inside: &mut Inside<Call>| {
                     let frame = Frame::new(running.handle(), inside);
                     let _left = frame.enter();
                     // SAFETY: the caller's promise of its calls.
                     unsafe { call.call() }
-                })
+                };
+                match caches {
+                    None => scheduler.run_on(workers, keep, body),
+                    Some(caches) => scheduler.run_at(workers, caches, keep, body),
+                }
             })),
         };
         match done {

@@ -10,13 +10,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use sys::cancellation::Uncancelled;
-use threads::{Keep, Scheduler};
+use threads::{Caches, Keep, Scheduler};
 
 use crate::call::Call;
-use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_NULL, DOMICILE_OK, DOMICILE_RUNNING};
+use crate::error::domicile_error::{
+    DOMICILE_INTERNAL, DOMICILE_NULL, DOMICILE_OK, DOMICILE_RUNNING, DOMICILE_UNAVAILABLE,
+};
 use crate::error::{Failure, domicile_error};
 use crate::handle::{Handle, failure, words};
-use crate::plan::{Plan, hints};
+use crate::plan::{Always, Plan, hints};
 use crate::sized::Destination;
 use crate::structures::{domicile_order_attributes, domicile_order_report};
 
@@ -24,6 +26,8 @@ use crate::structures::{domicile_order_attributes, domicile_order_report};
 pub struct domicile_order {
     pub(crate) handle: Handle,
     pub(crate) plan: Plan,
+    /// Of the workers; used by the run that goes on.
+    caches: Mutex<Option<Caches>>,
     reason: CString,
     message: Mutex<Cow<'static, CStr>>,
 }
@@ -138,7 +142,12 @@ pub unsafe extern "C" fn domicile_order_run(
         // SAFETY: the caller's promise.
         let report = unsafe { Destination::new(report) }?;
         // SAFETY: the caller's promise.
-        let done = unsafe { order.handle.run(keep, order.plan.workers) }?;
+        let done = {
+            let mut caches = order.caches.try_lock().ok();
+            let caches = caches.as_mut().and_then(|caches| caches.as_mut());
+            // SAFETY: the caller's promise.
+            unsafe { order.handle.run(keep, order.plan.workers, caches) }?
+        };
         report.fill(&(&done).into());
         Ok(())
     })
@@ -179,8 +188,18 @@ pub fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failur
 impl domicile_order {
     fn new(attributes: &domicile_order_attributes) -> Result<domicile_order, Failure> {
         let plan = Plan::new(attributes, hints(attributes)?)?;
+        let caches = plan.at_caches.map(|Always(always)| {
+            let found = Caches::find().map_err(|error| Failure::saying(DOMICILE_UNAVAILABLE, error.to_string()));
+            found.map(|mut caches| {
+                if always {
+                    caches.always(true);
+                }
+                caches
+            })
+        });
         let order = domicile_order {
             handle: Handle::empty(),
+            caches: Mutex::new(caches.transpose()?),
             reason: CString::new(plan.reason.as_str()).unwrap_or_default(),
             plan,
             message: Mutex::new(Cow::Borrowed(c"")),

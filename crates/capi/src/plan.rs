@@ -15,11 +15,17 @@ pub struct Plan {
     pub shape: Shape,
     pub tour: Tour,
     pub workers: usize,
+    /// Whether bins run at the caches of their blocks, and if so, whether always.
+    pub at_caches: Option<Always>,
     /// Bins to be ready for.
     pub bins: usize,
     /// Why the block has the size that it has.
     pub reason: String,
 }
+
+/// Every run is at the caches; if not, the faster way is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Always(pub bool);
 
 fn invalid(text: String) -> Failure {
     Failure::saying(DOMICILE_INVALID, text)
@@ -42,6 +48,11 @@ impl Plan {
                 "workers is {workers}: use 1 to {DOMICILE_WORKERS_MAX}"
             )));
         }
+        let at_caches = match attributes.at_caches {
+            0 => None,
+            always @ 1..=2 => Some(Always(always == 2)),
+            other => return Err(invalid(format!("at_caches is {other}: use 0 to 2"))),
+        };
         let levels = attributes.levels as usize;
         if levels > DOMICILE_LEVELS_MAX {
             return Err(invalid(format!("levels is {levels}: use 0 to {DOMICILE_LEVELS_MAX}")));
@@ -61,6 +72,7 @@ impl Plan {
             shape,
             tour,
             workers,
+            at_caches,
             bins: attributes.bins as usize,
             reason,
         })

@@ -184,14 +184,14 @@ impl Program {
             // SAFETY: the caller's promise; nothing runs between the runs.
             let newest = unsafe { self.handle.idle() }?.replace(scheduler);
             // SAFETY: the caller's promise.
-            let done = unsafe { self.handle.run(keep, settings.workers) }?;
+            let done = unsafe { self.handle.run(keep, settings.workers, None) }?;
             add(&mut sum, &done);
             // SAFETY: the caller's promise; nothing runs between the runs.
             let ran = mem::replace(unsafe { self.handle.idle() }?, newest);
             kept.extend(ran.filter(|ran| !ran.is_empty()));
         }
         // SAFETY: the caller's promise.
-        let done = unsafe { self.handle.run(keep, settings.workers) }?;
+        let done = unsafe { self.handle.run(keep, settings.workers, None) }?;
         add(&mut sum, &done);
         settings.earlier = kept;
         settings.done = Some(sum);

@@ -61,6 +61,10 @@ pub struct domicile_order_attributes {
     /// For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not
     /// known.
     pub tlb_reach_bytes: u64,
+    /// Not 0, with several workers on a machine with several caches: a bin runs in each run at the cache that
+    /// has its block from the run before, and the workers, the caller too, are kept on the cpus of their caches
+    /// during a run. 1: the first runs are timed with and without, and the faster way is kept. 2: always.
+    pub at_caches: u64,
 }
 
 impl Default for domicile_order_attributes {
@@ -77,6 +81,7 @@ impl Default for domicile_order_attributes {
             outer: [[0; DOMICILE_HINTS_MAX]; DOMICILE_LEVELS_MAX],
             cache_bytes: 0,
             tlb_reach_bytes: 0,
+            at_caches: 0,
         }
     }
 }
@@ -93,16 +98,22 @@ pub struct domicile_order_report {
     pub bins: u64,
     /// Workers that took part.
     pub workers: u64,
+    /// 1 where bins ran at the caches of their blocks, 0 where not.
+    pub at_caches: u64,
 }
 
 // SAFETY: it is `repr(C)`, its size comes first, and the rest is numbers.
 unsafe impl Structure for domicile_order_attributes {
     const NAME: &'static str = "domicile_order_attributes";
+    /// Without `at_caches`.
+    const FIRST: usize = 304;
 }
 
 // SAFETY: as above.
 unsafe impl Structure for domicile_order_report {
     const NAME: &'static str = "domicile_order_report";
+    /// Without `at_caches`.
+    const FIRST: usize = 32;
 }
 
 impl domicile_order_attributes {
@@ -123,6 +134,7 @@ impl From<&Report> for domicile_order_report {
             threads: done.threads,
             bins: done.bins,
             workers: done.workers as u64,
+            at_caches: u64::from(done.at_caches),
         }
     }
 }

@@ -60,6 +60,7 @@ fn run(order: *mut domicile_order, keep: bool) -> (domicile_error, domicile_orde
         threads: 0,
         bins: 0,
         workers: 0,
+        at_caches: 0,
     };
     // SAFETY: the order is alive, and each test uses its own.
     let code = unsafe { domicile_order_run(order, i32::from(keep), &raw mut report) };

@@ -12,11 +12,13 @@
 //! | [`default_block`]: the sum of the sides is the last cache | section 3.2; reach of the TLB is ours |
 //! | [`Tour::FirstFork`] | section 3.2: the ready list is traversed in order of allocation |
 //! | [`Tour::Nearest`], [`Tour::Hilbert`] | section 2.3: "preferably the shortest" path; ours |
+//! | [`caches_of`]: the cache that each bin runs at, run after run | with regions (Lee12); ours |
 //! | bins of bins, [`Shape::within`] | section 6: one cache level only; ours |
 //!
 //! Nothing here knows what a thread is: the library of threads and the simulator both decide by this code.
 
 mod bins;
+mod caches;
 mod default_block;
 mod first_fork;
 mod hilbert;
@@ -25,6 +27,7 @@ mod shape;
 mod tour;
 
 pub use bins::{BinId, Bins, BinsError};
+pub use caches::{caches_of, parts};
 pub use default_block::{DefaultBlock, Limit, default_block};
 pub use shape::{Block, Shape, ShapeError};
 pub use tour::Tour;

@@ -5,9 +5,13 @@
 //! after bin along a [`Tour`], on one worker or several. Threads can wait for earlier ones, fork further ones while
 //! they run ([`Inside`]), and be kept to run again ([`Keep`]). [`Closures`] is a scheduler of closures.
 //!
+//! On a machine with several caches that each serve some cpus, [`Scheduler::run_at`] runs a bin in each run at the cache that has its
+//! block from the run before ([`Caches`]).
+//!
 //! What the hints mean for the order is decided by `policy::order`, which the simulator uses as well.
 #![forbid(unsafe_code)]
 
+mod caches;
 mod closures;
 mod dependencies;
 mod error;
@@ -25,6 +29,7 @@ mod turns;
 mod waits;
 mod worker;
 
+pub use caches::Caches;
 pub use closures::{Closure, Closures};
 pub use error::Error;
 pub use id::ThreadId;
@@ -32,3 +37,4 @@ pub use inside::Inside;
 pub use policy::order::{DefaultBlock, HINTS_MAX, Limit, Shape, ShapeError, Tour, default_block};
 pub use run::{Keep, Report};
 pub use scheduler::Scheduler;
+pub use sys::cache_domains::{CacheDomain, DomainsError};

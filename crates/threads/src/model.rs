@@ -71,6 +71,7 @@ impl Small {
             done: (0..groups).map(|_| Word::new(0)).collect::<Vec<_>>().leak(),
             tour,
             queues,
+            cache_of: Vec::new(),
             waits,
             turns: Mutex::new(turns),
             wake: Condvar::new(),

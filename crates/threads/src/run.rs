@@ -1,11 +1,13 @@
 //! A run: what is prepared, who works, and what is put in order afterwards.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64 as Word, Ordering};
 
 use policy::order::BinId;
 
+use crate::caches::{Caches, Kept, Timed};
 use crate::inside::Outbox;
 use crate::queue::Queue;
 use crate::scheduler::is_gone;
@@ -39,6 +41,8 @@ pub struct Report {
     pub turns: u64,
     /// Workers that took part.
     pub workers: usize,
+    /// Whether bins ran at the caches of their blocks ([`Scheduler::run_at`]).
+    pub at_caches: bool,
 }
 
 impl<T> Scheduler<T> {
@@ -54,7 +58,7 @@ impl<T> Scheduler<T> {
     where
         F: FnMut(&T, &mut Inside<T>),
     {
-        self.drive(1, keep, |shared, insides| {
+        self.drive(1, keep, None, |shared, insides| {
             insides
                 .into_iter()
                 .map(|inside| work(shared, inside, &mut body))
@@ -76,42 +80,46 @@ impl<T> Scheduler<T> {
         T: Send + Sync,
         F: Fn(&T, &mut Inside<T>) + Sync,
     {
-        self.drive(workers.get(), keep, |shared, mut insides| {
-            let body = &body;
-            std::thread::scope(|scope| {
-                let others: Vec<_> = insides
-                    .drain(1..)
-                    .filter_map(|inside| {
-                        let begin = move || {
-                            work(shared, inside, &mut |thread: &T, inside: &mut Inside<T>| {
-                                body(thread, inside)
-                            })
-                        };
-                        let spawned = std::thread::Builder::new()
-                            .name("domicile-worker".into())
-                            .spawn_scoped(scope, begin);
-                        if spawned.is_err() {
-                            shared.turns().lost_worker();
-                        }
-                        spawned.ok()
-                    })
-                    .collect();
-                let mut ended: Vec<_> = insides
-                    .into_iter()
-                    .map(|inside| {
-                        work(shared, inside, &mut |thread: &T, inside: &mut Inside<T>| {
-                            body(thread, inside)
-                        })
-                    })
-                    .collect();
-                ended.extend(
-                    others
-                        .into_iter()
-                        .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))),
-                );
-                ended
-            })
+        self.drive(workers.get(), keep, None, |shared, insides| {
+            several(shared, insides, &body, &|_| None)
         })
+    }
+
+    /// [`Scheduler::run_on`], with each bin at the cache that has its block from the run before, where that is faster.
+    ///
+    /// Workers are kept on the cpus of their caches during the run, the calling thread too. The first runs are timed with and without,
+    /// and the faster way is kept; [`Report::at_caches`] says which it was.
+    pub fn run_at<F>(
+        &mut self,
+        workers: NonZeroUsize,
+        caches: &mut Caches,
+        keep: Keep,
+        body: F,
+    ) -> Result<Report, Error>
+    where
+        T: Send + Sync,
+        F: Fn(&T, &mut Inside<T>) + Sync,
+    {
+        if !caches.are_several() || workers.get() == 1 {
+            return self.run_on(workers, keep, body);
+        }
+        let timed = Timed::begin();
+        let at_caches = caches.are_next();
+        let done = match at_caches {
+            false => self.run_on(workers, keep, body),
+            true => {
+                let count = workers.get().min(WORKERS_MAX);
+                let cpus: Vec<Vec<u32>> = (0..count).map(|worker| caches.cpus(worker).to_vec()).collect();
+                let kept = |worker: usize| cpus.get(worker).map(|cpus| Kept::on(cpus));
+                self.drive(count, keep, Some(&mut *caches), |shared, insides| {
+                    several(shared, insides, &body, &kept)
+                })
+            }
+        };
+        let mut report = done?;
+        report.at_caches = at_caches;
+        caches.took(at_caches, timed.took(), report.threads);
+        Ok(report)
     }
 
     /// Prepares, lets workers work, and puts in order what they leave.
@@ -119,11 +127,20 @@ impl<T> Scheduler<T> {
         &mut self,
         workers: usize,
         keep: Keep,
+        caches: Option<&mut Caches>,
         work: impl FnOnce(&Shared<'_, T>, Vec<Inside<T>>) -> Vec<Ended<T>>,
     ) -> Result<Report, Error> {
         self.absorb()?;
-        let tour = self.tour();
+        let mut tour = self.tour();
         let workers = workers.clamp(1, WORKERS_MAX);
+        let weight = |bin: BinId| u64::from(self.store.weight(bin));
+        let (shares, cache_of) = match caches {
+            Some(caches) => {
+                let shares = caches.share_out(&mut tour, workers, |bin| self.store.bins().block(bin), weight);
+                (shares, (0..workers).map(|worker| caches.of_worker(worker)).collect())
+            }
+            None => (self.share_out(&tour, workers), Vec::new()),
+        };
         let groups = self.store.groups.used();
         let waits = if self.dependencies.is_empty() {
             None
@@ -149,7 +166,8 @@ impl<T> Scheduler<T> {
             gone: &self.gone,
             done: &self.done,
             tour: &tour,
-            queues: self.share_out(&tour, workers),
+            queues: shares.into_iter().map(Queue::new).collect(),
+            cache_of,
             waits,
             turns: Mutex::new(&mut self.turns),
             wake: Condvar::new(),
@@ -228,19 +246,55 @@ impl<T> Scheduler<T> {
     }
 
     /// Cuts the tour into one part for each worker, of about equally many threads.
-    fn share_out(&self, tour: &[BinId], workers: usize) -> Vec<Queue> {
+    fn share_out(&self, tour: &[BinId], workers: usize) -> Vec<Range<u32>> {
         let weight = |bin: &BinId| u64::from(self.store.weight(*bin));
         let total: u64 = tour.iter().map(weight).sum();
-        let mut queues = Vec::with_capacity(workers);
+        let mut shares = Vec::with_capacity(workers);
         let (mut from, mut to, mut before) = (0, 0, 0);
         for worker in 1..=workers as u64 {
             while to < tour.len() && (before < total * worker / workers as u64 || worker == workers as u64) {
                 before += weight(&tour[to]);
                 to += 1;
             }
-            queues.push(Queue::new(from as u32..to as u32));
+            shares.push(from as u32..to as u32);
             from = to;
         }
-        queues
+        shares
     }
+}
+
+/// The calling thread works, and a thread more for each further worker. `kept`: what holds a worker at its cache while it works.
+fn several<T: Send + Sync, F: Fn(&T, &mut Inside<T>) + Sync>(
+    shared: &Shared<'_, T>,
+    mut insides: Vec<Inside<T>>,
+    body: &F,
+    kept: &(dyn Fn(usize) -> Option<Kept> + Sync),
+) -> Vec<Ended<T>> {
+    let begin = |inside: Inside<T>| {
+        let _kept = kept(inside.worker);
+        work(shared, inside, &mut |thread: &T, inside: &mut Inside<T>| {
+            body(thread, inside)
+        })
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = insides
+            .drain(1..)
+            .filter_map(|inside| {
+                let spawned = std::thread::Builder::new()
+                    .name("domicile-worker".into())
+                    .spawn_scoped(scope, move || begin(inside));
+                if spawned.is_err() {
+                    shared.turns().lost_worker();
+                }
+                spawned.ok()
+            })
+            .collect();
+        let mut ended: Vec<_> = insides.into_iter().map(begin).collect();
+        ended.extend(
+            others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))),
+        );
+        ended
+    })
 }

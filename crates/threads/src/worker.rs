@@ -28,6 +28,8 @@ pub(crate) struct Shared<'a, T> {
     pub tour: &'a [BinId],
     /// One for each worker.
     pub queues: Vec<Queue>,
+    /// The cache of each worker; empty where it does not matter.
+    pub cache_of: Vec<u32>,
     pub waits: Option<Waits<'a>>,
     pub turns: Mutex<&'a mut Turns<T>>,
     pub wake: Condvar,
@@ -128,13 +130,17 @@ impl<T> Worker<'_, '_, T> {
         if let Some(position) = queues[me].take() {
             return Some(position);
         }
-        for victim in (1..queues.len()).map(|step| (me + step) % queues.len()) {
-            if let Some(stolen) = queues[victim].steal() {
-                queues[me].refill(stolen.start + 1..stolen.end);
-                return Some(stolen.start);
-            }
-        }
-        None
+        let others = || (1..queues.len()).map(|step| (me + step) % queues.len());
+        let steal = |victim: usize| {
+            let stolen = queues[victim].steal()?;
+            queues[me].refill(stolen.start + 1..stolen.end);
+            Some(stolen.start)
+        };
+        // Blocks of workers at the same cache need not be brought.
+        let cache_of = &self.shared.cache_of;
+        let is_near = |victim: &usize| !cache_of.is_empty() && cache_of[*victim] == cache_of[me];
+        let near = others().filter(is_near).find_map(steal);
+        near.or_else(|| others().find_map(steal))
     }
 
     /// A bin to run again; waits while there may yet be one.

@@ -371,6 +371,12 @@ typedef struct domicile_order_attributes {
      * known.
      */
     uint64_t tlb_reach_bytes;
+    /**
+     * Not 0, with several workers on a machine with several caches: a bin runs in each run at the cache that
+     * has its block from the run before, and the workers, the caller too, are kept on the cpus of their caches
+     * during a run. 1: the first runs are timed with and without, and the faster way is kept. 2: always.
+     */
+    uint64_t at_caches;
 } domicile_order_attributes;
 
 /**
@@ -393,6 +399,10 @@ typedef struct domicile_order_report {
      * Workers that took part.
      */
     uint64_t workers;
+    /**
+     * 1 where bins ran at the caches of their blocks, 0 where not.
+     */
+    uint64_t at_caches;
 } domicile_order_report;
 
 /**

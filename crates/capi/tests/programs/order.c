@@ -196,10 +196,13 @@ static void once(void *number, void *unused)
     __atomic_fetch_add(&times[(intptr_t)number], 1, __ATOMIC_RELAXED);
 }
 
-static void every_thread_once(void)
+static void every_thread_once(uint64_t at_caches)
 {
-    domicile_order_attributes attributes = {.size = sizeof attributes, .workers = 4, .tour = DOMICILE_TOUR_HILBERT};
+    domicile_order_attributes attributes = {
+        .size = sizeof attributes, .workers = 4, .tour = DOMICILE_TOUR_HILBERT, .at_caches = at_caches};
+    domicile_order_report report = {.size = sizeof report};
     domicile_order *order;
+    memset(times, 0, sizeof times);
     attributes.block[0] = attributes.block[1] = 16;
     CHECK(domicile_order_create(&attributes, &order) == DOMICILE_OK);
     for (intptr_t i = 0; i < 100000; i++) {
@@ -207,7 +210,8 @@ static void every_thread_once(void)
         CHECK(domicile_order_fork(order, once, (void *)i, NULL, hints, NULL) == DOMICILE_OK);
     }
     for (int run = 1; run <= 3; run++) {
-        CHECK(domicile_order_run(order, run < 3, NULL) == DOMICILE_OK);
+        CHECK(domicile_order_run(order, run < 3, &report) == DOMICILE_OK);
+        CHECK(report.at_caches <= at_caches && report.threads == 100000);
         for (int i = 0; i < 100000; i++)
             CHECK(times[i] == run);
     }
@@ -294,6 +298,14 @@ static void misuse(void)
     CHECK(domicile_order_create(&attributes, &order) == DOMICILE_INVALID && order == NULL);
     CHECK(strstr(domicile_order_message(NULL), "hints is 9") != NULL);
     attributes.hints = 2;
+    attributes.at_caches = 3;
+    CHECK(domicile_order_create(&attributes, &order) == DOMICILE_INVALID && order == NULL);
+    CHECK(strstr(domicile_order_message(NULL), "at_caches is 3") != NULL);
+    attributes.at_caches = 0;
+    /* A program that was compiled when there was no at_caches. */
+    attributes.size = 304;
+    CHECK(domicile_order_create(&attributes, &order) == DOMICILE_OK);
+    CHECK(domicile_order_destroy(order) == DOMICILE_OK);
     attributes.size = 3;
     CHECK(domicile_order_create(&attributes, &order) == DOMICILE_INVALID && order == NULL);
     CHECK(strstr(domicile_order_message(NULL), "sizeof(domicile_order_attributes)") != NULL);
@@ -335,7 +347,8 @@ int main(void)
     dependencies();
     forks_by_running_threads(1);
     forks_by_running_threads(3);
-    every_thread_once();
+    for (uint64_t at_caches = 0; at_caches <= 2; at_caches++)
+        every_thread_once(at_caches);
     an_order_within_another();
     strangers(1);
     strangers(2);
