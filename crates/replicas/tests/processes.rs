@@ -85,6 +85,8 @@ fn no_stale_read_and_no_write_lost_between_processes() {
         }
         std::thread::sleep(std::time::Duration::from_micros(turn * 211 % 3000));
         victim.kill().unwrap();
+        // Nobody has waited for it yet: writers must not wait for it all the same.
+        shared.data.collapse().unwrap();
         victim.wait().unwrap();
         let before = shared.words.word(ATTACHED).load(SeqCst);
         shared.words.word(ATTACHED).fetch_max(6 + turn as u32, SeqCst);

@@ -115,6 +115,8 @@ pub fn is_mapped(process: u32, span: Span) -> io::Result<bool> {
     match std::fs::symlink_metadata(entry) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        // It has ended, and nobody has waited for it yet.
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
         Err(error) => Err(error),
     }
 }

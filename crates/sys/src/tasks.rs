@@ -109,6 +109,25 @@ pub fn is_zombie(root: &Root, process: u32) -> bool {
     rest(&text).is_some_and(|rest| rest.starts_with(['Z', 'X']))
 }
 
+/// Whether there is a process of this number; also one that has ended and that nobody has waited for.
+pub fn is_there(process: u32) -> bool {
+    let raw = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    // EPERM: it is another user's.
+    raw.is_some_and(|raw| rustix::process::test_kill_process(raw) != Err(rustix::io::Errno::SRCH))
+}
+
+/// The threads of a process that have not ended, ascending by number.
+///
+/// Errors: [`Problem::Absent`](crate::Problem::Absent) where there is no such process, or it is hidden.
+pub fn living(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
+    let folder = format!("proc/{process}/task");
+    let lives = |thread: &u32| {
+        let text = root.text(&format!("{folder}/{thread}/stat")).unwrap_or_default();
+        rest(&text).is_some_and(|rest| !rest.starts_with(['Z', 'X']))
+    };
+    Ok(root.numbered(&folder, "")?.into_iter().filter(lives).collect())
+}
+
 /// Time that a thread, or the first one of a process, has had a cpu, in nanoseconds (`schedstat`).
 fn run_time(root: &Root, path: &str) -> Option<u64> {
     root.text(path).ok()?.split_whitespace().next()?.parse().ok()

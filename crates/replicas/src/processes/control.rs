@@ -15,7 +15,7 @@ use sys::{Root, tasks};
 
 use crate::Error;
 use words::{
-    ACKNOWLEDGED, ADDRESS, COUNT, EPOCH, FILLED, GENERATION, KIND, LENGTH, LOCK, NAMESPACE, NODE_OF, PID, WRITES, place,
+    ACKNOWLEDGED, ADDRESS, COUNT, EPOCH, FILLED, KIND, LENGTH, LOCK, NAMESPACE, NODE_OF, OWNER, Owner, WRITES, place,
 };
 
 mod words;
@@ -27,7 +27,7 @@ pub const COPIES: usize = 64;
 /// Processes that can be attached at once.
 pub const PROCESSES: usize = 256;
 
-const MAGIC: u32 = 0x646d_7231;
+const MAGIC: u32 = 0x646d_7232;
 /// The epoch of the beginning. Odd ones are replicated, and 0 is none.
 const FIRST: u32 = 2;
 
@@ -150,19 +150,23 @@ impl Control {
     pub fn attach(&self) -> Result<usize, Error> {
         let me = std::process::id();
         // This process had one before it became another program (exec).
-        (0..PROCESSES)
-            .filter(|&slot| self.pid(slot) == me)
-            .for_each(|slot| self.clear(slot, me));
+        for slot in 0..PROCESSES {
+            let owner = self.owner(slot);
+            if owner.pid() == me {
+                self.clear(slot, owner);
+            }
+        }
         let free = |slot: &usize| {
-            let pid = self.words.word(place(*slot, PID));
-            pid.compare_exchange(0, me, SeqCst, SeqCst).is_ok()
+            let owner = self.owner(*slot);
+            let word = self.words.word(place(*slot, OWNER));
+            owner.pid() == 0 && word.compare_exchange(owner.0, owner.next(me).0, SeqCst, SeqCst).is_ok()
         };
         let take = || (0..PROCESSES).find(free);
         let slot = take().or_else(|| {
             for slot in 0..PROCESSES {
-                let pid = self.pid(slot);
-                if self.is_gone(slot) {
-                    self.clear(slot, pid);
+                let owner = self.owner(slot);
+                if self.is_gone(owner) {
+                    self.clear(slot, owner);
                 }
             }
             take()
@@ -171,13 +175,12 @@ impl Control {
         // What the one before acknowledged, if it is the epoch, is true of this process: it maps the master, and where
         // anybody waits the epoch is even.
         self.set(place(slot, ACKNOWLEDGED), 0);
-        self.words.word(place(slot, GENERATION)).fetch_add(1, SeqCst);
         Ok(slot)
     }
 
     /// Gives up a slot. Pre: the process maps none of the copies any more.
     pub fn detach(&self, slot: usize) {
-        self.clear(slot, std::process::id());
+        self.clear(slot, self.owner(slot));
     }
 
     /// Says that this process maps what goes with the epoch.
@@ -196,12 +199,12 @@ impl Control {
         for slot in 0..PROCESSES {
             let mut waited = false;
             loop {
-                let (pid, known) = (self.pid(slot), self.get(place(slot, ACKNOWLEDGED)));
-                if pid == 0 || known == epoch {
+                let (owner, known) = (self.owner(slot), self.get(place(slot, ACKNOWLEDGED)));
+                if owner.pid() == 0 || known == epoch {
                     break;
                 }
-                if waited && self.is_gone(slot) {
-                    self.clear(slot, pid);
+                if waited && self.is_gone(owner) {
+                    self.clear(slot, owner);
                     continue;
                 }
                 self.wait_for_another(place(slot, ACKNOWLEDGED), known);
@@ -222,7 +225,7 @@ impl Control {
             };
             self.wait_for_another(LOCK, holder);
             let of = (holder & 0x3ff) as usize;
-            let gone = of >= PROCESSES || self.key(of) != holder || self.is_gone(of);
+            let gone = of >= PROCESSES || self.key(of) != holder || self.is_gone(self.owner(of));
             if gone && lock.compare_exchange(holder, mine, SeqCst, SeqCst).is_ok() {
                 return Locked(self, mine);
             }
@@ -232,50 +235,53 @@ impl Control {
     /// Tells a slot's process from all that have it later.
     fn key(&self, slot: usize) -> u32 {
         // Never 0: the highest bit is set.
-        1 << 31 | (self.get(place(slot, GENERATION)) & 0x1f_ffff) << 10 | slot as u32
+        1 << 31 | self.owner(slot).generation() << 10 | slot as u32
     }
 
-    fn pid(&self, slot: usize) -> u32 {
-        self.get(place(slot, PID))
+    fn owner(&self, slot: usize) -> Owner {
+        Owner(self.get(place(slot, OWNER)))
     }
 
-    /// Whether no thread of the slot's process has our pages mapped at their address: it ended, or became another program.
+    /// Whether no thread of a slot's process has our pages mapped at their address: it ended, or became another program.
     /// Where that may not be known, it is there.
-    fn is_gone(&self, slot: usize) -> bool {
-        let pid = self.pid(slot);
+    fn is_gone(&self, owner: Owner) -> bool {
+        let pid = owner.pid();
         if pid == std::process::id() {
             return false;
         }
-        if pid == 0 {
+        if pid == 0 || !tasks::is_there(pid) {
             return true;
         }
-        let window = Span::new(self.address(), self.length().next_multiple_of(PAGE));
-        let maps = |task: u32| {
-            let listed = mappings::all(Some(task)).unwrap_or_default();
-            let meeting = || listed.iter().filter(|mapping| mapping.span.meets(window));
-            let ours = |mapping: &Mapping| matches!(&mapping.kind, mappings::Kind::File(name) if *name == self.name);
-            // Since Linux 6.17 the list can lack a window that is being turned. The exact question cannot miss it, but
-            // does miss one that the program has split (mlock of a part).
-            meeting().any(ours)
-                || match mappings::is_mapped(task, window) {
-                    Ok(there) => there && meeting().count() == 0,
-                    Err(_) => true,
-                }
-        };
-        if maps(pid) {
-            return false;
+        // One that nobody has waited for yet has a thread, which has ended. The first thread may end before the others.
+        match tasks::living(&Root::default(), pid) {
+            Ok(threads) => !threads.into_iter().any(|thread| self.is_mapped(thread)),
+            // It is hidden from this user, or from this root directory.
+            Err(_) => !tasks::is_there(pid),
         }
-        // The first thread may have ended before the others.
-        let others = tasks::of(&Root::default(), pid).unwrap_or_default();
-        !others.iter().any(|task| maps(task.number))
     }
 
-    fn clear(&self, slot: usize, pid: u32) {
+    /// Whether a thread of another process has our pages mapped at their address.
+    fn is_mapped(&self, thread: u32) -> bool {
+        let window = Span::new(self.address(), self.length().next_multiple_of(PAGE));
+        let listed = mappings::all(Some(thread)).unwrap_or_default();
+        let meeting = || listed.iter().filter(|mapping| mapping.span.meets(window));
+        let ours = |mapping: &Mapping| matches!(&mapping.kind, mappings::Kind::File(name) if *name == self.name);
+        // Since Linux 6.17 the list can lack a window that is being turned. The exact question cannot miss it, but
+        // does miss one that the program has split (mlock of a part).
+        meeting().any(ours)
+            || match mappings::is_mapped(thread, window) {
+                Ok(there) => there && meeting().count() == 0,
+                Err(_) => true,
+            }
+    }
+
+    /// Pre: the owner is gone, or gives the slot up.
+    fn clear(&self, slot: usize, owner: Owner) {
         // Nothing else: the slot may have another owner a moment later.
         let _ = self
             .words
-            .word(place(slot, PID))
-            .compare_exchange(pid, 0, SeqCst, SeqCst);
+            .word(place(slot, OWNER))
+            .compare_exchange(owner.0, owner.freed().0, SeqCst, SeqCst);
         self.words.wake(place(slot, ACKNOWLEDGED));
     }
 

@@ -24,10 +24,37 @@ const SLOTS: usize = 256;
 const OF_SLOT: usize = 4;
 
 /// Words of a slot.
-pub const PID: usize = 0;
+pub const OWNER: usize = 0;
 pub const ACKNOWLEDGED: usize = 1;
-pub const GENERATION: usize = 2;
 
 pub fn place(slot: usize, word: usize) -> usize {
     SLOTS + slot * OF_SLOT + word
+}
+
+/// The word of a slot's owner: a process, and which of those that had the slot it is. So a slot that has another owner by now, be
+/// it the same process again, is another word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner(pub u32);
+
+impl Owner {
+    /// Numbers of processes are below 2^22 (PID_MAX_LIMIT of Linux).
+    const PID: u32 = (1 << 22) - 1;
+
+    /// 0: the slot is free.
+    pub fn pid(self) -> u32 {
+        self.0 & Owner::PID
+    }
+
+    /// Counts, modulo 1024.
+    pub fn generation(self) -> u32 {
+        self.0 >> 22
+    }
+
+    pub fn next(self, pid: u32) -> Owner {
+        Owner(self.generation().wrapping_add(1) << 22 | pid & Owner::PID)
+    }
+
+    pub fn freed(self) -> Owner {
+        Owner(self.0 & !Owner::PID)
+    }
 }
