@@ -18,8 +18,7 @@ use crate::slots::{answer, code, make, words};
 /// A worker on each cache that the process may use.
 pub struct domicile_caches(Arc<Caches>);
 
-/// Data that belongs into one of the caches. It keeps the workers: they end with the last home, and never within work of
-/// their own, whose caller has one.
+/// Data that belongs into one of the caches. The workers end when the last home is destroyed.
 pub struct domicile_home {
     caches: Arc<Caches>,
     home: Home,
@@ -52,7 +51,7 @@ pub struct domicile_caches_state {
     pub fits_no_caches: u64,
     /// the work takes less time than four hand-overs,
     pub too_short: u64,
-    /// or the caller was within shipped work that waits for other work, eight times over.
+    /// or the caller was already eight levels deep in nested shipped work.
     pub nested: u64,
 }
 
@@ -100,8 +99,8 @@ impl Pointer {
     }
 }
 
-/// Why the caller's last call for caches that failed did, in words for people; empty where none has. It
-/// lives until the next one of the same thread fails, or one for slots or replicated data.
+/// Why the calling thread's last failed call for caches failed, in words; empty where none has. The words
+/// live until its next call fails, or one for slots or replicated data.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_ship_message() -> *const c_char {
     words()
@@ -209,8 +208,12 @@ pub unsafe extern "C" fn domicile_home_cache(home: *const domicile_home) -> u32 
 /// Where shipping cannot pay, work runs on the caller's thread; domicile_caches_ask() counts why. Work must
 /// return: to leave it by longjmp, by pthread_exit or by a C++ exception ends the program or worse. It holds
 /// no lock that other shipped work waits for, and waits for no other thread that ships: there is one worker
-/// for each cache. A function in Rust that panics is DOMICILE_PANIC, with its words as the message. A caller
-/// that is cancelled (pthread_cancel) is so after the call.
+/// for each cache. A function in Rust that panics is DOMICILE_PANIC, with its words as the message. If the
+/// caller is cancelled (pthread_cancel) during the call, that takes effect after it has returned.
+///
+/// Workers block all signals but those of faults (SIGSEGV, SIGBUS, SIGFPE and the like), and a program that
+/// work starts inherits that: reset the mask first. Destroy no home while a call uses it, nor in an exit
+/// handler where work may call exit.
 ///
 /// # Safety
 /// `home` is null or alive; `work` may be called with the argument by any thread; `value` is null or points to a

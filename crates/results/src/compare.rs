@@ -305,7 +305,8 @@ fn notes(before: &Recordings, after: &Recordings, comparison: &Comparison) -> Ve
     }
     if let Some(structures) = &comparison.structures {
         let both = |row: &ComparedRow| row.time_ns.before > 0 && row.time_ns.after > 0;
-        if !structures.is_empty() && !structures.iter().any(both) {
+        let any = |of: &dyn Fn(&Difference) -> u64| structures.iter().any(|row| of(&row.time_ns) > 0);
+        if any(&|time| time.before) && any(&|time| time.after) && !structures.iter().any(both) {
             notes.push(
                 "no data structure is waited for on both sides: all were renamed, or these are two different programs"
                     .to_string(),

@@ -59,7 +59,7 @@ impl ProfileFrame {
 #[serde(default)]
 pub struct ProfileStack {
     /// Indices into [`Profile::frames`], innermost first: the line that waits, then its callers; functions that the compiler
-    /// inlined are frames, too. Where the run is of several programs, the last is the program (`process cc1`).
+    /// inlined are frames, too. Where the run is of several programs and was sampled, the last is the program (`process cc1`).
     pub frames: Vec<u32>,
     /// So many frames after the first are functions that the line was inlined into; the rest called them.
     #[serde(skip_serializing_if = "is_zero")]
@@ -86,7 +86,11 @@ impl Profile {
         }
         let mut rest: BTreeMap<(Vec<u32>, String), ProfileStack> = BTreeMap::new();
         for mut stack in self.stacks.split_off(most) {
+            let program = stack.frames.last().copied().filter(|&frame| self.is_program(frame));
             stack.frames.truncate(1 + stack.inlined as usize);
+            stack
+                .frames
+                .extend(program.filter(|program| stack.frames.last() != Some(program)));
             let key = (stack.frames.clone(), stack.structure.clone());
             match rest.entry(key) {
                 Entry::Vacant(entry) => {
@@ -96,10 +100,13 @@ impl Profile {
             }
         }
         // A line that was among the first without callers is one with the rest of it.
-        for stack in &mut self.stacks {
-            if stack.frames.len() == 1 + stack.inlined as usize
-                && let Some(more) = rest.remove(&(stack.frames.clone(), stack.structure.clone()))
-            {
+        let without_callers = |stack: &ProfileStack| {
+            let program = stack.frames.last().is_some_and(|&frame| self.is_program(frame));
+            stack.frames.len() == 1 + stack.inlined as usize + usize::from(program)
+        };
+        let alone: Vec<bool> = self.stacks.iter().map(without_callers).collect();
+        for (stack, alone) in self.stacks.iter_mut().zip(alone) {
+            if alone && let Some(more) = rest.remove(&(stack.frames.clone(), stack.structure.clone())) {
                 stack.add(&more);
             }
         }
@@ -113,6 +120,11 @@ impl Profile {
         };
         self.stacks.sort_by_key(|stack| Reverse(size(stack)));
         self.drop_unused_frames();
+    }
+
+    fn is_program(&self, frame: u32) -> bool {
+        let frame = self.frames.get(frame as usize);
+        frame.is_some_and(ProfileFrame::is_program)
     }
 
     fn drop_unused_frames(&mut self) {
@@ -185,5 +197,41 @@ mod tests {
         assert_eq!(profile.stacks, expected);
         let names: Vec<&str> = profile.frames.iter().map(|frame| &*frame.function).collect();
         assert_eq!(names, ["find", "lookup", "hot", "main"]);
+    }
+
+    #[test]
+    fn programs_are_still_told_apart_without_callers() {
+        let frame = |function: &str| ProfileFrame {
+            function: function.to_string(),
+            ..ProfileFrame::default()
+        };
+        let frames = vec![
+            frame("find"),
+            frame("hot"),
+            ProfileFrame::of_program("/bin/one"),
+            ProfileFrame::of_program("/bin/two"),
+        ];
+        let mut profile = Profile {
+            samples: 9,
+            frames: frames.clone(),
+            stacks: vec![
+                stack(&[0, 2], 0, 100, 0),
+                stack(&[0, 1, 2], 0, 50, 0),
+                stack(&[0, 1, 3], 0, 40, 0),
+            ],
+            change: None,
+        };
+        profile.keep(1);
+        assert_eq!(profile.stacks.len(), 2, "{:?}", profile.stacks);
+        let told = |at: usize| {
+            let stack = &profile.stacks[at];
+            let names = stack
+                .frames
+                .iter()
+                .map(|&frame| &*profile.frames[frame as usize].function);
+            (names.collect::<Vec<_>>().join(" < "), stack.stall_ns)
+        };
+        assert_eq!(told(0), ("find < process one".to_string(), 150));
+        assert_eq!(told(1), ("find < process two".to_string(), 40));
     }
 }

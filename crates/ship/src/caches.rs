@@ -118,8 +118,8 @@ impl Caches {
             own.run(SPIN);
         };
         let builder = std::thread::Builder::new().name(format!("cache-{cache}"));
-        // The program's handlers run on its own threads.
-        let _held = sys::signals::Held::begin();
+        // The program's handlers run on its own threads, but for those of faults: work runs here.
+        let _held = sys::signals::Held::but_faults();
         self.threads.push(builder.spawn(run)?);
         while !worker.is_known() {
             std::thread::yield_now();
@@ -254,6 +254,15 @@ impl Drop for Caches {
             return;
         }
         self.workers.iter().for_each(|worker| worker.end());
+        let is_own = WORKER.with_borrow(|known| {
+            let own = known.as_ref();
+            own.is_some_and(|(own, _)| self.workers.iter().any(|worker| Arc::ptr_eq(worker, own)))
+        });
+        if is_own {
+            // Work that ends the program runs its exit handlers here: a thread that waited for itself would wait for ever.
+            threads.into_iter().for_each(std::mem::forget);
+            return;
+        }
         for thread in threads {
             let _ = thread.join();
         }

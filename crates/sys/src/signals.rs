@@ -249,12 +249,26 @@ pub struct Held {
 }
 
 impl Held {
+    /// All signals wait.
     pub fn begin() -> Held {
+        Held::all_but(&[])
+    }
+
+    /// All signals but those of a thread's own faults, which a program may handle (a garbage collector, a page that is brought):
+    /// for threads that run the program's code. The kernel ends a process whose fault waits.
+    pub fn but_faults() -> Held {
+        Held::all_but(&FAULTS)
+    }
+
+    fn all_but(these: &[i32]) -> Held {
         let (mut all, mut old) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         // SAFETY: both sets have room, `all` is filled before it is read; with valid arguments the
-        // call cannot fail, and it fills `old`.
+        // calls cannot fail, and the last one fills `old`.
         let old = unsafe {
             libc::sigfillset(all.as_mut_ptr());
+            for &signal in these {
+                libc::sigdelset(all.as_mut_ptr(), signal);
+            }
             libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr());
             old.assume_init()
         };

@@ -271,8 +271,7 @@ typedef struct domicile_caches domicile_caches;
 typedef struct domicile_data_set domicile_data_set;
 
 /**
- * Data that belongs into one of the caches. It keeps the workers: they end with the last home, and never within work of
- * their own, whose caller has one.
+ * Data that belongs into one of the caches. The workers end when the last home is destroyed.
  */
 typedef struct domicile_home domicile_home;
 
@@ -658,7 +657,7 @@ typedef struct domicile_caches_state {
      */
     uint64_t too_short;
     /**
-     * or the caller was within shipped work that waits for other work, eight times over.
+     * or the caller was already eight levels deep in nested shipped work.
      */
     uint64_t nested;
 } domicile_caches_state;
@@ -1085,8 +1084,8 @@ enum domicile_error domicile_replicated_ask(const struct domicile_replicated *re
 const char *domicile_replicated_means(const struct domicile_replicated *replicated);
 
 /**
- * Why the caller's last call for caches that failed did, in words for people; empty where none has. It
- * lives until the next one of the same thread fails, or one for slots or replicated data.
+ * Why the calling thread's last failed call for caches failed, in words; empty where none has. The words
+ * live until its next call fails, or one for slots or replicated data.
  */
 const char *domicile_ship_message(void);
 
@@ -1133,8 +1132,12 @@ uint32_t domicile_home_cache(const struct domicile_home *home);
  * Where shipping cannot pay, work runs on the caller's thread; domicile_caches_ask() counts why. Work must
  * return: to leave it by longjmp, by pthread_exit or by a C++ exception ends the program or worse. It holds
  * no lock that other shipped work waits for, and waits for no other thread that ships: there is one worker
- * for each cache. A function in Rust that panics is DOMICILE_PANIC, with its words as the message. A caller
- * that is cancelled (pthread_cancel) is so after the call.
+ * for each cache. A function in Rust that panics is DOMICILE_PANIC, with its words as the message. If the
+ * caller is cancelled (pthread_cancel) during the call, that takes effect after it has returned.
+ *
+ * Workers block all signals but those of faults (SIGSEGV, SIGBUS, SIGFPE and the like), and a program that
+ * work starts inherits that: reset the mask first. Destroy no home while a call uses it, nor in an exit
+ * handler where work may call exit.
  */
 enum domicile_error domicile_ship(const struct domicile_home *home,
                                   void *(*work)(void*),

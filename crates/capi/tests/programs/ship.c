@@ -3,7 +3,9 @@
 #include "check.h"
 #include <domicile/domicile.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +58,31 @@ static void *cancelled(void *unused) {
     returned = 1;
     pthread_testcancel();
     return NULL;
+}
+
+static volatile sig_atomic_t faults;
+
+static void mend(int number, siginfo_t *info, void *context) {
+    (void)number, (void)context;
+    faults++;
+    mprotect((void *)((uintptr_t)info->si_addr & ~(uintptr_t)4095), 4096, PROT_READ | PROT_WRITE);
+}
+
+/* The program handles its own faults, wherever work runs. */
+static void *touches(void *page) {
+    *(volatile char *)page = 1;
+    return NULL;
+}
+
+static void with_faults(void) {
+    struct sigaction action = {.sa_sigaction = mend, .sa_flags = SA_SIGINFO}, before;
+    CHECK(sigaction(SIGSEGV, &action, &before) == 0);
+    for (int of = 0; of < 2; of++) {
+        void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(page != MAP_FAILED && domicile_ship(homes[of], touches, page, NULL) == DOMICILE_OK);
+        CHECK(faults == of + 1 && munmap(page, 4096) == 0);
+    }
+    CHECK(sigaction(SIGSEGV, &before, NULL) == 0);
 }
 
 static void *leaves(void *status) {
@@ -123,6 +150,7 @@ int main(int count, char **arguments) {
     void *ended = NULL;
     CHECK(pthread_create(&threads[0], NULL, cancelled, NULL) == 0);
     CHECK(pthread_join(threads[0], &ended) == 0 && ended == PTHREAD_CANCELED && returned);
+    with_faults();
     if (count > 1 && strcmp(arguments[1], "forks") == 0)
         in_children();
 

@@ -405,7 +405,6 @@ fn explained(trace: &::trace::Trace, config: &sim::Config, runs: &[sim::Simulate
     }
 }
 
-/// Writes a part of the result to a file of its own.
 /// Results of a simulation stand alone: each says of which program it is.
 fn name_program(outcomes: &mut [results::Outcome], header: &::trace::Header) {
     for outcome in outcomes {
@@ -414,6 +413,7 @@ fn name_program(outcomes: &mut [results::Outcome], header: &::trace::Header) {
     }
 }
 
+/// Writes a part of the result to a file of its own.
 fn write(place: Destination, value: &impl Serialize) -> Result<(), Failure> {
     place.write(|out| {
         serde_json::to_writer(&mut *out, value)?;

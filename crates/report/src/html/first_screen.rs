@@ -108,6 +108,7 @@ fn item(todo: &Todo) -> Markup {
             @if !todo.conditions.is_empty() { p.faint { "(" (prose(&todo.conditions)) ")" } }
             @for other in &todo.instead {
                 p.do { "or " (prose(&other.action)) ": " span.gain { (Text(&saves(other.gain, other.range))) } }
+                @if !other.conditions.is_empty() { p.faint { "(" (prose(&other.conditions)) ")" } }
             }
         }
     }

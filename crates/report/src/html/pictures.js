@@ -131,6 +131,7 @@
       yAxis: { show: false, min: 0, max: 1 + Math.max(...view.bars.map((bar) => bar.depth)), inverse: true },
       series: [{
         type: "custom",
+        progressive: 0,
         data: shown.map(({ bar, at }) => ({ value: [at, Math.max(bar.from, begin), Math.min(bar.from + bar.ns, end), bar.depth] })),
         encode: { x: [1, 2], y: 3 },
         renderItem: (params, api) => {
