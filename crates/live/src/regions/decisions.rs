@@ -28,7 +28,7 @@ const TRIALS: usize = 256;
 
 /// Reasons of those that have no place although none was refused.
 const LOST: &str = "a place was tried and lost";
-const UNDECIDED: &str = "nothing was decided since it may be moved";
+const UNDECIDED: &str = "nothing has been decided since it became movable";
 
 /// A process, and what was observed of it lately.
 struct History {
@@ -289,6 +289,13 @@ impl Decisions {
         if !undone {
             return Vec::new();
         }
+        // A cpuset may have lost the cpus of the place of before.
+        for (process, domains) in &mut trial.places {
+            let seen = self.histories.get(process).map(|history| &history.seen);
+            let usable =
+                |domain: &u32| seen.is_some_and(|seen| seen.cpus.get(*domain as usize).is_some_and(|&cpus| cpus > 0));
+            *domains = domains.take().filter(|domains| domains.iter().any(usable));
+        }
         self.lost = trial.tried.keys().copied().collect();
         self.rejected.add(trial.tried);
         self.rates.clear();
@@ -317,10 +324,11 @@ impl Decisions {
         actions
     }
 
-    /// Processes have these places from now on.
+    /// Processes have these places from now on, but for those that must be left alone.
     fn take(&mut self, new: &Places) {
         for (process, domains) in new {
-            if let Some(history) = self.histories.get_mut(process) {
+            let history = self.histories.get_mut(process);
+            if let Some(history) = history.filter(|history| history.seen.left.is_none()) {
                 history.placed.clone_from(domains);
                 history.since = 0;
             }
@@ -401,7 +409,9 @@ fn free_because(free: Free) -> &'static str {
         Free::OneDomain => "it may use the cpus of one domain only",
         Free::OneFits => "one domain only has cpus for all of its busy threads",
         Free::Wide => "it keeps more cpus busy than it may use in one domain",
-        Free::Taken => "it may use none of the domains that a preferred program, or what it leaves to others, has here",
+        Free::Taken => {
+            "it may use none of the domains in its share: those of the preferred program, or those left to the others"
+        }
         Free::Lost => "its cpuset has changed: it may not use the cpus of its place any more",
         Free::NoParts => "no program needs caches of its own any more",
         Free::NoGain => "a place of its own would gain nothing, or less than an eighth",

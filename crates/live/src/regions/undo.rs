@@ -35,6 +35,13 @@ struct Saved {
     threads: Vec<Kept>,
 }
 
+/// The kind of errors of what may work in the next interval.
+pub(super) const NOT_NOW: io::ErrorKind = io::ErrorKind::WouldBlock;
+
+pub(super) fn not_now(why: &str) -> io::Error {
+    io::Error::new(NOT_NOW, why)
+}
+
 /// A thread that could not have its cpus again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
@@ -203,7 +210,14 @@ impl Undo {
                 }
                 to_do.push(thread.number);
                 let origin = self.origin(process, &thread, &mask, cpuset.as_deref());
-                let mut kept = origin.unwrap_or_else(|| Kept::new(process, &thread, mask, cpuset.as_deref()));
+                let mut kept = match origin {
+                    Some(origin) => origin,
+                    None => Kept::new(process, &thread, mask, cpuset.as_deref()),
+                };
+                // It was free when it was looked at.
+                if !kept.is_free() {
+                    return Ok(Err(not_now("its owner has pinned a thread of it meanwhile")));
+                }
                 kept.give(cpus, since);
                 let before = self.kept.insert((process, thread.number), kept.clone());
                 new |= before != Some(kept);
@@ -245,7 +259,7 @@ impl Undo {
         if !self.has(process) {
             return Ok(0);
         }
-        let restored = self.put_back(linux, process) + self.put_back_started(linux);
+        let restored = self.put_back(linux, process) + self.put_back_all_started(linux);
         self.forget(|of| of == process);
         self.write()?;
         Ok(restored)
@@ -256,7 +270,7 @@ impl Undo {
         let mut processes: Vec<u32> = self.kept.keys().map(|(process, _)| *process).collect();
         processes.dedup();
         let restored: u64 = processes.into_iter().map(|process| self.put_back(linux, process)).sum();
-        let restored = restored + self.put_back_started(linux);
+        let restored = restored + self.put_back_all_started(linux);
         self.forget(|_| true);
         if !self.kept.is_empty() {
             self.write()?;
@@ -279,11 +293,23 @@ impl Undo {
     /// Errors: one could not get them, and the file, in which it stays, cannot be written.
     pub fn free(&mut self, linux: &mut impl Linux) -> Result<(), RegionsError> {
         let before = self.stuck.len();
-        self.put_back_started(linux);
+        self.put_back_all_started(linux);
         match self.stuck.len() == before {
             true => Ok(()),
             false => self.write(),
         }
+    }
+
+    /// One that is not free yet may start another one meanwhile: it is looked again until there is none.
+    fn put_back_all_started(&mut self, linux: &mut impl Linux) -> u64 {
+        let mut all = 0;
+        for _ in 0..PASSES {
+            match self.put_back_started(linux) {
+                0 => break,
+                freed => all += freed,
+            }
+        }
+        all
     }
 
     fn put_back_started(&mut self, linux: &mut impl Linux) -> u64 {

@@ -6,6 +6,7 @@ use sys::tasks::Demand;
 use super::super::error::RegionsError;
 use super::super::linux::Linux;
 use super::super::log::{Action, Entry, Observed};
+use super::super::undo::{NOT_NOW, not_now};
 use super::{Host, LISTED};
 
 impl<L: Linux> Host<L> {
@@ -34,6 +35,13 @@ impl<L: Linux> Host<L> {
             if self.watched.get(&seen.process).is_some_and(|watched| watched.placed) {
                 self.place(seen.process, None)?;
             }
+        }
+        // Nothing is decided for one that could not be looked at, so it keeps no place either.
+        let is_missing = |process: &u32| observed.processes.iter().all(|seen| seen.process != *process);
+        let placed = self.watched.iter().filter(|(_, watched)| watched.placed);
+        let missing: Vec<u32> = placed.map(|(&process, _)| process).filter(is_missing).collect();
+        for process in missing {
+            self.place(process, None)?;
         }
         Ok(())
     }
@@ -85,18 +93,18 @@ impl<L: Linux> Host<L> {
             .collect();
         cpus.retain(|cpu| cpuset.contains(cpu));
         cpus.sort_unstable();
-        let failed = self
-            .undo
-            .give(&mut self.linux, process, &cpus)?
-            .err()
-            .map(|error| error.to_string());
-        if failed.is_some() {
-            self.undo.restore(&mut self.linux, process)?;
+        let error = match cpus.is_empty() {
+            true => Some(not_now("its cpuset has no cpu of that place any more")),
+            false => self.undo.give(&mut self.linux, process, &cpus)?.err(),
+        };
+        if error.is_some() {
+            self.restored += self.undo.restore(&mut self.linux, process)?;
         }
         if let Some(watched) = self.watched.get_mut(&process) {
-            watched.placed = failed.is_none();
-            watched.refused = failed.as_ref().map(|why| format!("it cannot be placed: {why}"));
+            watched.placed = error.is_none();
+            let lasting = error.as_ref().filter(|error| error.kind() != NOT_NOW);
+            watched.refused = lasting.map(|error| format!("it cannot be placed: {error}"));
         }
-        Ok(failed)
+        Ok(error.map(|error| error.to_string()))
     }
 }

@@ -69,6 +69,11 @@ impl Kept {
         }
     }
 
+    /// True where its owner has not pinned it: it could use its whole cpuset.
+    pub fn is_free(&self) -> bool {
+        self.whole
+    }
+
     /// A thread that has what this one was given and had before.
     pub fn inherited_by(&self, process: u32, thread: &Demand) -> Kept {
         Kept {
