@@ -1,155 +1,132 @@
-//! Bars, one beside the other for each number of cpus, as a drawing (SVG) for the book.
+//! Bars, one beside the other for each number of cpus, as a picture for the book.
 
-use std::fmt::Write;
+use plotters::prelude::*;
 
 use super::bars::Drawings;
 use super::cell::Simulated;
 use crate::paper::Item;
-use crate::plot::{ceiling, escape, number};
+use crate::plot::{Area, Axes, Drawn, PANEL, legend, picture};
 
-const HEIGHT: f64 = 200.0;
-const LEFT: f64 = 46.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 34.0;
-const BAR: f64 = 12.0;
-const GAP: f64 = 14.0;
-/// Panels in a row.
-const ACROSS: usize = 3;
-
-type Part = (&'static str, &'static str, fn(&Simulated) -> u64);
+type Part = (&'static str, RGBColor, fn(&Simulated) -> u64);
 
 /// From the bottom up.
 const PARTS: [Part; 6] = [
-    ("execution", "#3b6ea5", |s| s.busy),
-    ("on-chip misses", "#8fb8de", |s| s.stall.on_chip),
-    ("replacement misses", "#c9473b", |s| s.stall.replacement()),
-    ("sharing and upgrades", "#e8a33d", |s| {
+    ("execution", RGBColor(59, 110, 165), |s| s.busy),
+    ("on-chip misses", RGBColor(143, 184, 222), |s| s.stall.on_chip),
+    ("replacement misses", RGBColor(201, 71, 59), |s| s.stall.replacement()),
+    ("sharing and upgrades", RGBColor(232, 163, 61), |s| {
         s.stall.true_sharing + s.stall.false_sharing + s.stall.upgrade
     }),
-    ("waiting for prefetches", "#7b5aa6", |s| s.prefetch + s.stall.late),
-    ("overheads", "#bbbbbb", Simulated::overhead),
+    ("waiting for prefetches", RGBColor(123, 90, 166), |s| {
+        s.prefetch + s.stall.late
+    }),
+    ("overheads", RGBColor(187, 187, 187), Simulated::overhead),
 ];
 
-/// A panel for each program and machine; nothing where nothing was simulated.
+/// A panel for each program and machine, then the legend; nothing where nothing was simulated.
 pub fn bars(item: &Item, drawings: &Drawings) -> Option<String> {
-    let grid = drawings.grid;
-    let mut panels: Vec<(String, usize)> = Vec::new();
+    let mut panels: Vec<(&str, usize)> = Vec::new();
     for drawn in drawings.drawn.iter().filter(|drawn| drawn.simulated.is_ok()) {
-        let panel = (drawn.program.clone(), drawn.machine);
+        let panel = (drawn.program.as_str(), drawn.machine);
         if !panels.contains(&panel) {
             panels.push(panel);
         }
     }
-    let groups = |program: &str| {
-        let cells = drawings.cells().into_iter().filter(|(name, _)| *name == program);
-        cells.map(|(_, cpus)| cpus).collect::<Vec<u32>>()
+    let parts = || PARTS.iter().rev().map(|(name, color, _)| (name.to_string(), *color));
+    let bars = || {
+        let names = drawings.grid.bars.iter().map(|bar| bar.name.as_str());
+        let lines = ["", "bars from left to right:"].into_iter().chain(names);
+        // No color, but the paper's.
+        lines.map(|line| (line.to_string(), WHITE))
     };
-    let most = panels.iter().map(|(program, _)| groups(program).len()).max()?;
-    let group = grid.bars.len() as f64 * BAR + GAP;
-    let width = LEFT + most as f64 * group + GAP;
-    let down = panels.len().div_ceil(ACROSS);
-    let across = panels.len().min(ACROSS);
-    let legend = 18.0 * (1 + grid.bars.len().div_ceil(2)) as f64 + 36.0;
-    let mut svg = String::new();
-    let full = (across as f64 * width).max(560.0);
-    let _ = writeln!(
-        svg,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full:.0} {:.0}" font-family="sans-serif" font-size="10" fill="#333">"##,
-        down as f64 * HEIGHT + legend
-    );
-    let _ = writeln!(svg, "<title>{}</title>", escape(&item.title));
-    for (index, (program, machine)) in panels.iter().enumerate() {
-        let (x, y) = ((index % ACROSS) as f64 * width, (index / ACROSS) as f64 * HEIGHT);
-        let _ = writeln!(svg, r#"<g transform="translate({x:.1} {y:.1})">"#);
-        let title = match grid.machines.len() {
-            1 => program.clone(),
-            _ => format!("{program}, {}", grid.machines[*machine].name),
-        };
-        panel(&mut svg, drawings, &title, (program, *machine), &groups(program), width);
-        svg.push_str("</g>\n");
-    }
-    let mut y = down as f64 * HEIGHT + 14.0;
-    for (index, (name, color, _)) in PARTS.iter().enumerate() {
-        let x = 10.0 + (index % 3) as f64 * 180.0;
-        if index == 3 {
-            y += 16.0;
-        }
-        let _ = writeln!(
-            svg,
-            r#"<rect x="{x}" y="{:.1}" width="10" height="10" fill="{color}"/><text x="{}" y="{y:.1}">{name}</text>"#,
-            y - 9.0,
-            x + 15.0
-        );
-    }
-    let names: Vec<&str> = grid.bars.iter().map(|bar| bar.name.as_str()).collect();
-    let _ = writeln!(
-        svg,
-        r#"<text x="10" y="{:.1}">bars from left to right: {}</text></svg>"#,
-        y + 18.0,
-        escape(&names.join("; "))
-    );
-    Some(svg)
+    (!panels.is_empty()).then(|| {
+        picture(&item.title, (panels.len() + 1, 2), PANEL, |at, area| {
+            match panels.get(at) {
+                Some((program, machine)) => panel(area, drawings, program, *machine),
+                None => legend(area, parts().chain(bars())),
+            }
+        })
+    })
 }
 
-fn panel(svg: &mut String, drawings: &Drawings, title: &str, of: (&str, usize), groups: &[u32], width: f64) {
-    let (program, machine) = of;
-    let bars: Vec<_> = (drawings.drawn.iter())
-        .filter(|drawn| drawn.program == program && drawn.machine == machine)
-        .filter_map(|drawn| Some((drawn.cpus, drawn.bar, drawn.simulated.as_ref().ok()?)))
+fn panel(area: &Area, drawings: &Drawings, program: &str, machine: usize) -> Drawn<()> {
+    let grid = drawings.grid;
+    let drawn = drawings.drawn.iter();
+    let bars: Vec<_> = drawn
+        .filter(|bar| bar.program == program && bar.machine == machine)
         .collect();
+    let mut groups: Vec<u32> = bars.iter().map(|bar| bar.cpus).collect();
+    groups.dedup();
     let ms = |ns: u64| ns as f64 / 1e6;
-    let top = ceiling(bars.iter().fold(0.0f64, |most, bar| most.max(ms(bar.2.total))));
-    let bottom = HEIGHT - BOTTOM;
-    let scale = (bottom - TOP) / top;
-    let _ = writeln!(
-        svg,
-        r#"<text x="{:.1}" y="16" text-anchor="middle" font-weight="bold">{}</text><text x="2" y="26">ms</text>"#,
-        (LEFT + width) / 2.0,
-        escape(title)
-    );
-    for step in 0..=4 {
-        let value = top * f64::from(step) / 4.0;
-        let y = bottom - value * scale;
-        let _ = writeln!(
-            svg,
-            r##"<path d="M{LEFT} {y:.1}H{:.1}" stroke="#ddd"/><text x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"##,
-            width - GAP,
-            LEFT - 4.0,
-            y + 3.0,
-            number(value)
-        );
+    let simulated = bars.iter().filter_map(|bar| bar.simulated.as_ref().ok());
+    let title = match grid.machines.len() {
+        1 => program.to_string(),
+        _ => format!("{program}, {}", grid.machines[machine].name),
+    };
+    let axes = Axes {
+        title: &title,
+        marks: groups.iter().map(u32::to_string).collect(),
+        below: "cpus",
+        beside: 0.5,
+        most: simulated.map(|of| ms(of.total)).fold(0.0, f64::max),
+        unit: "ms",
+    };
+    let mut chart = axes.draw(area)?;
+    let width = 0.8 / grid.bars.len() as f64;
+    for bar in &bars {
+        let (Ok(simulated), Some(group)) = (&bar.simulated, groups.iter().position(|cpus| *cpus == bar.cpus)) else {
+            continue;
+        };
+        let left = group as f64 - 0.4 + bar.bar as f64 * width;
+        let mut below = 0.0;
+        chart.draw_series(PARTS.map(|(_, color, part)| {
+            let bottom = below;
+            below += ms(part(simulated));
+            Rectangle::new([(left, bottom), (left + 0.9 * width, below)], color.filled())
+        }))?;
     }
-    let group = drawings.grid.bars.len() as f64 * BAR + GAP;
-    for (at, cpus) in groups.iter().enumerate() {
-        let left = LEFT + GAP / 2.0 + at as f64 * group;
-        let _ = writeln!(
-            svg,
-            r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">{cpus}</text>"#,
-            left + (group - GAP) / 2.0,
-            bottom + 13.0
-        );
-        for (_, bar, simulated) in bars.iter().filter(|bar| bar.0 == *cpus) {
-            let mut y = bottom;
-            let x = left + *bar as f64 * BAR;
-            for (name, color, part) in PARTS {
-                let height = ms(part(simulated)) * scale;
-                y -= height;
-                if height > 0.05 {
-                    let _ = writeln!(
-                        svg,
-                        r#"<rect x="{x:.1}" y="{y:.2}" width="{:.1}" height="{height:.2}" fill="{color}"><title>{program}, {cpus} cpus, {}: {name} {:.1} ms</title></rect>"#,
-                        BAR - 1.5,
-                        escape(&drawings.grid.bars[*bar].name),
-                        ms(part(simulated))
-                    );
-                }
-            }
-        }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::bars::Drawn;
+
+    #[test]
+    fn bars_have_their_parts_and_names_stay_text() {
+        let paper = crate::papers::read("bugnion96");
+        let item = paper.items.iter().find(|item| item.name == "figure8").unwrap();
+        let grid = item.grid.as_ref().unwrap();
+        let bar = |program: &str, cpus, bar, ms: Result<u64, String>| Drawn {
+            program: program.to_string(),
+            cpus,
+            machine: 0,
+            bar,
+            simulated: ms.map(|ms| Simulated {
+                total: ms * 1_000_000,
+                busy: ms * 1_000_000,
+                ..Simulated::default()
+            }),
+            run: String::new(),
+        };
+        let drawn = vec![
+            bar("tom<cat>", 4, 0, Ok(300)),
+            bar("tom<cat>", 4, 1, Ok(150)),
+            bar("tom<cat>", 8, 0, Err("it was not built".to_string())),
+            bar("swim", 4, 0, Err("it was not built".to_string())),
+        ];
+        let svg = bars(item, &Drawings { grid, drawn }).unwrap();
+        assert_eq!(svg.matches("bold").count(), 1);
+        assert!(svg.contains("tom&lt;cat&gt;") && svg.contains("CDPC, prefetching") && svg.contains("overheads"));
+        let execution = svg.split("<rect ").filter(|bar| bar.contains("#3B6EA5"));
+        let heights: Vec<f64> = execution
+            .filter_map(|bar| bar.split("height=\"").nth(1)?.split('"').next()?.parse().ok())
+            .collect();
+        // Two bars, and the legend's key.
+        assert_eq!(heights.len(), 3);
+        assert!((heights[0] / heights[1] - 2.0).abs() < 0.02, "{heights:?}");
+        let drawn = vec![bar("swim", 4, 0, Err("it was not built".to_string()))];
+        assert_eq!(bars(item, &Drawings { grid, drawn }), None);
     }
-    let _ = writeln!(
-        svg,
-        r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">cpus</text>"#,
-        (LEFT + width) / 2.0,
-        bottom + 26.0
-    );
 }

@@ -1,8 +1,8 @@
 //! Page access maps (figures 3 and 5): which pages each cpu touches, in the order of addresses and in that of hints.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 
+use plotters::prelude::{BindKeyPoints, ChartBuilder, Color, Rectangle, TRANSPARENT};
 use serde::{Deserialize, Serialize};
 
 use super::bars::cpus_in_words;
@@ -11,7 +11,7 @@ use super::{Grid, View};
 use crate::error::ReproduceError;
 use crate::line::Line;
 use crate::paper::Item;
-use crate::plot::escape;
+use crate::plot::{Area, BLUE, BOLD, Drawn, TEXT, picture};
 use crate::programs::Programs;
 use crate::reproduce::{Reproduction, Section};
 
@@ -180,82 +180,61 @@ impl Reproduction<'_> {
     }
 }
 
-const WIDTH: f64 = 720.0;
-const LEFT: f64 = 56.0;
-const ROW: f64 = 8.0;
-const TOP: f64 = 26.0;
-const BOTTOM: f64 = 26.0;
+/// Pixels of a map: what is beside the pages, the pages, a cpu's strip, and what is above and below the strips.
+const BESIDE: u32 = 100;
+const WIDTH: u32 = 900;
+const STRIP: u32 = 12;
+const AROUND: u32 = 90;
 
-/// One strip for each cpu, a mark for each page, ticks where a cache is full.
+/// One strip for each cpu, a mark for each page, a line where a cache is full.
 fn draw(item: &Item, maps: &[(String, Map)], view: View) -> String {
-    let heights: Vec<f64> = maps
-        .iter()
-        .map(|(_, map)| TOP + f64::from(map.cpus) * ROW + BOTTOM)
-        .collect();
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH:.0} {:.0}\" font-family=\"sans-serif\" font-size=\"10\" \
-         fill=\"#333\">\n<title>{}</title>\n",
-        heights.iter().sum::<f64>(),
-        escape(&item.title)
-    );
-    let mut at = 0.0;
-    for ((title, map), height) in maps.iter().zip(&heights) {
-        let last = map
-            .pages
-            .iter()
-            .filter_map(|page| map.place(page, view))
-            .max()
-            .unwrap_or(0);
-        let scale = (WIDTH - LEFT - 8.0) / (last + 1) as f64;
-        let _ = writeln!(
-            svg,
-            r#"<g transform="translate(0 {at:.1})"><text x="{LEFT}" y="16" font-weight="bold">{}</text>"#,
-            escape(title)
-        );
-        let base = TOP + f64::from(map.cpus) * ROW;
-        for tick in (0..=last).step_by(map.colors.max(1) as usize) {
-            let x = LEFT + tick as f64 * scale;
-            let _ = writeln!(
-                svg,
-                r##"<path d="M{x:.1} {TOP}V{:.1}" stroke="#bbb" stroke-width="0.5"/>"##,
-                base + 5.0
-            );
-        }
-        for cpu in 0..map.cpus {
-            let y = TOP + f64::from(cpu) * ROW;
-            if cpu % 4 == 0 {
-                let _ = writeln!(
-                    svg,
-                    r#"<text x="{:.1}" y="{:.1}" text-anchor="end">cpu {cpu}</text>"#,
-                    LEFT - 5.0,
-                    y + 7.0
-                );
-            }
-            let mut path = String::new();
-            for (start, end) in runs(map, cpu, view) {
-                let (x, width) = (LEFT + start as f64 * scale, (end - start) as f64 * scale);
-                let _ = write!(path, "M{x:.1} {:.1}h{width:.1}", y + ROW / 2.0);
-            }
-            let _ = writeln!(
-                svg,
-                r##"<path d="{path}" stroke="#1f6fb2" stroke-width="{:.1}" fill="none"/>"##,
-                ROW - 2.5
-            );
-        }
-        let _ = writeln!(
-            svg,
-            r#"<text x="{LEFT}" y="{:.1}">{}; a line each {} pages, {} of cache</text></g>"#,
-            base + 17.0,
-            match view {
-                View::ColoringOrder => "pages in the coloring order",
-                _ => "pages by address",
-            },
-            map.colors,
-            report::bytes(u64::from(map.colors) * map.page_bytes)
-        );
-        at += height;
+    let cpus = maps.iter().map(|(_, map)| map.cpus).max().unwrap_or(0);
+    let size = (BESIDE + WIDTH, AROUND + cpus * STRIP);
+    picture(&item.title, (maps.len(), 1), size, |at, area| {
+        strips(area, &maps[at].0, &maps[at].1, view)
+    })
+}
+
+fn strips(area: &Area, title: &str, map: &Map, view: View) -> Drawn<()> {
+    let places = map.pages.iter().filter_map(|page| map.place(page, view));
+    let pages = places.max().unwrap_or(0) + 1;
+    let full = (0..pages).step_by(map.colors.max(1) as usize);
+    // The first cpu is at the top; a strip has ten parts, so that there is room between two.
+    let (bottom, named) = (map.cpus * 10, (5..map.cpus * 10).step_by(40));
+    let order = match view {
+        View::ColoringOrder => "pages in the coloring order",
+        _ => "pages by address",
+    };
+    let cache = report::bytes(u64::from(map.colors) * map.page_bytes);
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, BOLD)
+        .margin(10)
+        .x_label_area_size(30)
+        .y_label_area_size(BESIDE - 20)
+        .build_cartesian_2d(
+            (0..pages).with_key_points(full.collect()),
+            (bottom..0).with_key_points(named.collect()),
+        )?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .light_line_style(TRANSPARENT)
+        .label_style(TEXT)
+        .x_label_formatter(&|_| String::new())
+        .y_label_formatter(&|at| format!("cpu {}", at / 10))
+        .x_desc(format!("{order}; a line each {} pages, {cache} of cache", map.colors))
+        .draw()?;
+    // A page alone is seen too.
+    let pixel = pages.div_ceil(u64::from(WIDTH));
+    for cpu in 0..map.cpus {
+        let (top, bottom) = (cpu * 10 + 1, cpu * 10 + 9);
+        chart.draw_series(
+            runs(map, cpu, view)
+                .into_iter()
+                .map(|(start, end)| Rectangle::new([(start, top), (end.max(start + pixel), bottom)], BLUE.filled())),
+        )?;
     }
-    svg + "</svg>\n"
+    Ok(())
 }
 
 /// Runs of neighbouring places that a cpu touches, each up to its end.
@@ -317,9 +296,10 @@ mod tests {
     fn a_picture_has_a_strip_for_each_cpu() {
         let item = crate::papers::read("bugnion96");
         let item = item.items.iter().find(|item| item.name == "figure3").unwrap();
-        let svg = draw(item, &[("tomcatv, 2 cpus".into(), map())], View::Pages);
-        assert_eq!(svg.matches("stroke=\"#1f6fb2\"").count(), 2);
-        assert_eq!(svg.matches("stroke=\"#bbb\"").count(), 2);
-        assert!(svg.contains("tomcatv, 2 cpus") && svg.trim_end().ends_with("</svg>"));
+        let svg = draw(item, &[("tom<cat>v, 2 cpus".into(), map())], View::Pages);
+        // Each of the two cpus has two runs.
+        assert_eq!(svg.matches("fill=\"#1F6FB2\"").count(), 4);
+        assert!(svg.contains("cpu 0") && svg.contains("pages by address; a line each 4 pages, 16.0 KB of cache"));
+        assert!(svg.contains("tom&lt;cat&gt;v, 2 cpus") && svg.trim_end().ends_with("</svg>"));
     }
 }
