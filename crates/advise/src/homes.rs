@@ -53,7 +53,10 @@ pub fn advice(
     }
     advice.verdict = verdict::of(&advice, base);
     if advice.remote_share < NOTHING {
-        advice.verdict += &on_one_node(trace.threads().len() as u32, &config.machine).unwrap_or_default();
+        advice.on_one_node = on_one_node(trace.threads().len() as u32, &config.machine).unwrap_or_default();
+        if !advice.on_one_node.is_empty() {
+            advice.verdict += &format!(" {}", advice.on_one_node);
+        }
     }
     Ok(Some(advice))
 }
@@ -69,7 +72,7 @@ fn on_one_node(threads: u32, machine: &Machine) -> Option<String> {
     let mut spread = spread.filter(|cpus| machine.with_cpus(*cpus).is_ok());
     let cpus = spread.clone().find(|cpus| *cpus >= threads).or_else(|| spread.next())?;
     Some(format!(
-        " All {threads} threads are on the cpus of node 0 here, where Linux would spread them: ask again with `--cpus {cpus}`."
+        "All {threads} threads are on the cpus of node 0 here, where Linux would spread them: ask again with `--cpus {cpus}`."
     ))
 }
 

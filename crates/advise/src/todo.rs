@@ -298,9 +298,14 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
     if advice.work.is_some() && !has("order-of-work") {
         without.push("another order of the marked work".to_string());
     }
-    let mut text = match advice.todo.is_empty() {
-        true => "Nothing to do was found that gains 1%".to_string(),
-        false => "Nothing else gains 1%".to_string(),
+    let mut text = String::new();
+    // Of a machine that was not used nothing is found.
+    if let Some(homes) = advice.homes.as_ref().filter(|homes| !homes.on_one_node.is_empty()) {
+        text += &format!("{} ", homes.on_one_node);
+    }
+    text += match advice.todo.is_empty() {
+        true => "Nothing to do was found that gains 1%",
+        false => "Nothing else gains 1%",
     };
     if !without.is_empty() {
         text += &format!(" (simulated, too: {})", list(&without));
@@ -309,10 +314,12 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
     if let Some(native) = advice.native.as_ref().filter(|native| !native.is_right()) {
         text += &match native.ratio() {
             ratio if ratio > 1.0 => {
-                format!(" It takes {ratio:.1} times as long as simulated: more may be gained, here or elsewhere.")
+                format!(
+                    " The program takes {ratio:.1} times as long as simulated: more may be gained, here or elsewhere."
+                )
             }
             ratio => format!(
-                " It takes {} of the simulated time: less may be gained.",
+                " The program takes {} of the simulated time: less may be gained.",
                 percent(ratio)
             ),
         };

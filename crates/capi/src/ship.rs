@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ::ship::{Caches, Home, Inline};
 
-use crate::error::domicile_error::{DOMICILE_NULL, DOMICILE_PANIC, DOMICILE_UNAVAILABLE};
+use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_NULL, DOMICILE_PANIC, DOMICILE_UNAVAILABLE};
 use crate::error::{Failure, domicile_error};
 use crate::handle;
 use crate::sized::{Destination, Structure};
@@ -49,7 +49,7 @@ pub struct domicile_caches_state {
     pub fits_one_cache: u64,
     /// all caches together are too small for the data,
     pub fits_no_caches: u64,
-    /// the work takes less time than four hand-overs,
+    /// the work of the home takes less time than four hand-overs, by its mean,
     pub too_short: u64,
     /// or the caller was already eight levels deep in nested shipped work.
     pub nested: u64,
@@ -157,7 +157,8 @@ pub unsafe extern "C" fn domicile_caches_ask(
     }))
 }
 
-/// Gives data of so many bytes a cache: the one with the least data so far.
+/// Gives data of so many bytes a cache: the one with the least data so far. Handles must be alive: these calls
+/// look nothing up.
 ///
 /// # Safety
 /// `caches` is null or alive; `home` is null or points to a pointer.
@@ -170,6 +171,10 @@ pub unsafe extern "C" fn domicile_home_create(
     let work = || {
         // SAFETY: the caller's promise.
         let caches = Arc::clone(unsafe { known_caches(caches) }?);
+        if i64::try_from(bytes).is_err() {
+            let text = format!("bytes is {bytes}, more than there can be");
+            return Err(Failure::saying(DOMICILE_INVALID, text));
+        }
         let home = caches.home(bytes);
         Ok(Box::into_raw(Box::new(domicile_home { caches, home })))
     };

@@ -145,6 +145,9 @@ pub struct HomesAdvice {
     pub remote_share: f64,
     /// Of the misses that memory served, those of the cpu's own node, in percent.
     pub local_percent: f64,
+    /// A sentence where all threads were on the cpus of one node, so that nothing could be remote; else empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub on_one_node: String,
     /// Those with most remote misses first.
     pub structures: Vec<RemoteStructure>,
     /// Misses that went beyond all caches: a row for each node of cpus, in it the nodes whose memory, or dirty caches, served them.

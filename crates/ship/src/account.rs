@@ -16,7 +16,8 @@ pub enum Inline {
     FitsOneCache,
     /// All caches together are too small for the data (condition 3).
     FitsNoCaches,
-    /// The work takes less time than four hand-overs (condition 1).
+    /// The work takes less time than four hand-overs, to a worker that sleeps where it does (condition 1). The mean of the
+    /// home's calls counts.
     TooShort,
     /// The worker runs work within work within work, and waits for others: its stack has an end.
     Nested,

@@ -117,7 +117,9 @@ impl Caches {
             WORKER.replace(Some((Arc::clone(&own), cache)));
             own.run(SPIN);
         };
-        let builder = std::thread::Builder::new().name(format!("cache-{cache}"));
+        let builder = std::thread::Builder::new()
+            .name(format!("cache-{cache}"))
+            .stack_size(stack());
         // The program's handlers run on its own threads, but for those of faults: work runs here.
         let _held = sys::signals::Held::but_faults();
         self.threads.push(builder.spawn(run)?);
@@ -194,7 +196,12 @@ impl Caches {
         if let Some(why) = self.by_size(&bounds) {
             return Some(why);
         }
-        let is_short = home.mean_ns().is_some_and(|mean| mean < bounds.stay_least_ns);
+        // To wake a worker takes longer than to hand over to one that looks for work.
+        let least = match self.workers[home.cache as usize].is_asleep() {
+            true => Bounds::by_rule(self.cost.asleep_ns).stay_least_ns,
+            false => bounds.stay_least_ns,
+        };
+        let is_short = home.mean_ns().is_some_and(|mean| mean < least);
         (is_short && !number.is_multiple_of(TRIED)).then_some(Inline::TooShort)
     }
 
@@ -243,6 +250,14 @@ impl Caches {
             None => hand_over(work, |errand| worker.hand(errand), SPIN, &Outside),
         }
     }
+}
+
+/// The stack of a worker: as large as that of a program's first thread, since work runs on either.
+fn stack() -> usize {
+    const USUAL: u64 = 8 << 20;
+    const MOST: u64 = 1 << 30;
+    let limit = sys::processes::stack_limit().unwrap_or(USUAL);
+    limit.clamp(USUAL / 4, MOST) as usize
 }
 
 impl Drop for Caches {

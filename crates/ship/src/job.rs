@@ -26,6 +26,14 @@ const DONE: u32 = 2;
 /// Turns of a loop that only looks, between two looks at the clock.
 pub(crate) const LOOKS: u32 = 64;
 
+/// Between two looks. Whoever is waited for may need this very cpu: after some looks it is offered.
+pub(crate) fn look_again(looks: u32) {
+    match looks.is_multiple_of(LOOKS) {
+        true => thread::yield_now(),
+        false => spin_loop(),
+    }
+}
+
 /// The part of a job that does not depend on its closure.
 pub(crate) struct Header {
     run: unsafe fn(*const Header),
@@ -128,7 +136,7 @@ impl<Work: FnOnce() -> Value + Send, Value: Send> Job<Work, Value> {
                     caller.sleep(&|| self.state.load(Ordering::Acquire) == DONE);
                 }
             } else {
-                spin_loop();
+                look_again(looks);
             }
         }
     }

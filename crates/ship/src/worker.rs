@@ -1,6 +1,5 @@
 //! The worker of a cache: it runs the jobs that are handed to it, looks for the next for a while, and then sleeps.
 
-use std::hint::spin_loop;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::thread::{self, Thread};
@@ -10,7 +9,7 @@ use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 
 use crate::job::slot::Slot;
-use crate::job::{Errand, LOOKS, Waits};
+use crate::job::{Errand, LOOKS, Waits, look_again};
 
 /// Jobs within one another: beyond, work runs where it is asked for, and nobody is waited for.
 const DEEPEST: u32 = 8;
@@ -63,7 +62,7 @@ impl Worker {
                 self.sleep(&|| self.ends.load(Ordering::SeqCst));
                 (began, looks) = (None, 0);
             } else {
-                spin_loop();
+                look_again(looks);
             }
         }
     }
@@ -88,6 +87,11 @@ impl Worker {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
+    }
+
+    /// Whether it sleeps, so that it has to be woken.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
     }
 
     /// Whether its thread runs.

@@ -28,6 +28,11 @@ pub fn of_user(user: u32) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
+/// The most bytes that the stack of this process's first thread may have (`RLIMIT_STACK`); `None` where there is no limit.
+pub fn stack_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Stack).current
+}
+
 /// The user by whose rights this process acts; 0 is root.
 pub fn this_user() -> u32 {
     rustix::process::geteuid().as_raw()

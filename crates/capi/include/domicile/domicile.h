@@ -653,7 +653,7 @@ typedef struct domicile_caches_state {
      */
     uint64_t fits_no_caches;
     /**
-     * the work takes less time than four hand-overs,
+     * the work of the home takes less time than four hand-overs, by its mean,
      */
     uint64_t too_short;
     /**
@@ -1109,7 +1109,8 @@ enum domicile_error domicile_caches_ask(const struct domicile_caches *caches,
                                         struct domicile_caches_state *state);
 
 /**
- * Gives data of so many bytes a cache: the one with the least data so far.
+ * Gives data of so many bytes a cache: the one with the least data so far. Handles must be alive: these calls
+ * look nothing up.
  */
 enum domicile_error domicile_home_create(const struct domicile_caches *caches,
                                          uint64_t bytes,

@@ -85,6 +85,15 @@ static void with_faults(void) {
     CHECK(sigaction(SIGSEGV, &before, NULL) == 0);
 }
 
+/* Work has as much of a stack as the program's first thread. */
+static void *deep(void *unused) {
+    volatile char room[6 << 20];
+    (void)unused;
+    for (size_t at = 0; at < sizeof room; at += 4096)
+        room[at] = 1;
+    return (void *)(intptr_t)room[0];
+}
+
 static void *leaves(void *status) {
     exit(*(int *)status);
 }
@@ -127,6 +136,7 @@ int main(int count, char **arguments) {
 
     CHECK(domicile_caches_start(NULL) == DOMICILE_NULL && strlen(domicile_ship_message()) > 0);
     CHECK(domicile_caches_start(&caches) == DOMICILE_OK);
+    CHECK(domicile_home_create(caches, UINT64_MAX, &homes[0]) == DOMICILE_INVALID && homes[0] == NULL);
     CHECK(domicile_home_create(NULL, BYTES, &homes[0]) == DOMICILE_NULL && homes[0] == NULL);
     for (int of = 0; of < 2; of++)
         CHECK(domicile_home_create(caches, BYTES, &homes[of]) == DOMICILE_OK);
@@ -151,6 +161,8 @@ int main(int count, char **arguments) {
     CHECK(pthread_create(&threads[0], NULL, cancelled, NULL) == 0);
     CHECK(pthread_join(threads[0], &ended) == 0 && ended == PTHREAD_CANCELED && returned);
     with_faults();
+    for (int of = 0; of < 2; of++)
+        CHECK(domicile_ship(homes[of], deep, NULL, &value) == DOMICILE_OK && (long)value == 1);
     if (count > 1 && strcmp(arguments[1], "forks") == 0)
         in_children();
 

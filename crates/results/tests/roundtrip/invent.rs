@@ -111,7 +111,11 @@ impl<'de> Deserializer<'de> for &mut Source {
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let float = f64::from_bits(self.next());
-        visitor.visit_f64(if float.is_finite() { float } else { 0.5 })
+        visitor.visit_f64(if float.abs() <= 9_007_199_254_740_992.0 {
+            float
+        } else {
+            0.5
+        })
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
