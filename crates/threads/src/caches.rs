@@ -53,11 +53,6 @@ impl Caches {
         }
     }
 
-    /// How many caches there are; at least 1.
-    pub fn len(&self) -> usize {
-        self.domains.len().max(1)
-    }
-
     /// Whether there are several, so that it matters where a bin runs.
     pub fn are_several(&self) -> bool {
         self.domains.len() > 1
