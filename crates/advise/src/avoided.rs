@@ -54,7 +54,9 @@ fn largest(config: &Config, advice: &Advice) -> Option<(String, Vec<ProgramChang
     });
     let base = advice.base()?;
     let policies = advice.policies.iter().filter_map(|outcome| {
-        let gain = Some(basis::gain(base, outcome)).filter(|gain| gains(*gain))?;
+        // A policy may save time by threads that wait less for one another, while data waits more: there is nothing to draw then.
+        let waits_less = outcome.stall_ns() < base.stall_ns();
+        let gain = Some(basis::gain(base, outcome)).filter(|gain| gains(*gain) && waits_less)?;
         let known = config
             .policies
             .iter()
