@@ -27,7 +27,7 @@ mod shape;
 mod tour;
 
 pub use bins::{BinId, Bins, BinsError};
-pub use caches::{caches_of, parts};
+pub use caches::{caches_of, cut};
 pub use default_block::{DefaultBlock, Limit, default_block};
 pub use shape::{Block, Shape, ShapeError};
 pub use tour::Tour;

@@ -171,7 +171,7 @@ mod tests {
             (outcome("{\"busy\": -1}"), "`time_ns.busy`: invalid value: integer `-1`"),
             (outcome("{\"busy\": -0.5}"), "`time_ns.busy`"),
             (outcome("{\"busy\": 1e300}"), "`time_ns.busy` is 1e+300"),
-            (outcome("{\"busy\": \"long\"}"), "expected nanoseconds, from 0 to 2^53"),
+            (outcome("{\"busy\": \"long\"}"), "expected nanoseconds, 0 or more"),
             (
                 outcome("{\"busy\": 9223372036854775808}"),
                 "`time_ns.busy` is 9223372036854775808",

@@ -20,7 +20,7 @@ impl Visitor<'_> for NsVisitor {
     type Value = Ns;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("nanoseconds, from 0 to 2^53")
+        out.write_str("nanoseconds, 0 or more")
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Ns, E> {
@@ -33,8 +33,7 @@ impl Visitor<'_> for NsVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Ns, E> {
-        // Beyond, neighbors are no whole numbers any more, and sums would not fit.
-        match (0.0..=9_007_199_254_740_992.0).contains(&number) {
+        match number >= 0.0 {
             true => Ok(Ns(number.round() as u64)),
             false => Err(E::invalid_value(Unexpected::Float(number), &self)),
         }

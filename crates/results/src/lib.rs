@@ -84,7 +84,7 @@ pub use sharing::{
 };
 pub use short::short;
 pub use timeline::{Timeline, TimelineBlock, TimelinePhase, TimelineRow};
-pub use todo::{Instead, Todo};
+pub use todo::{Instead, Todo, place};
 pub use truth::{
     Truth, TruthAbout, TruthBeside, TruthFailed, TruthMeasured, TruthPair, TruthPredicted, TruthRange, TruthRound,
 };

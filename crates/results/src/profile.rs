@@ -48,7 +48,7 @@ impl ProfileFrame {
         }
     }
 
-    pub fn is_program(&self) -> bool {
+    fn is_program(&self) -> bool {
         self.file.is_none() && self.line.is_none() && self.function.starts_with(ProfileFrame::PROGRAM)
     }
 }
@@ -122,7 +122,8 @@ impl Profile {
         self.drop_unused_frames();
     }
 
-    fn is_program(&self, frame: u32) -> bool {
+    /// Whether a frame is one of [`ProfileFrame::of_program`].
+    pub fn is_program(&self, frame: u32) -> bool {
         let frame = self.frames.get(frame as usize);
         frame.is_some_and(ProfileFrame::is_program)
     }

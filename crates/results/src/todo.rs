@@ -53,11 +53,15 @@ pub struct Todo {
 impl Todo {
     /// The line, and how many others there are: `cg.c:12 +3`.
     pub fn place(&self) -> Option<String> {
-        let source = short(self.source.as_ref()?);
-        Some(match self.other_lines {
-            0 => source,
-            others => format!("{source} +{others}"),
-        })
+        Some(place(self.source.as_ref()?, self.other_lines))
+    }
+}
+
+/// A line or function, and how many others there are.
+pub fn place(name: &str, others: u64) -> String {
+    match others {
+        0 => short(name),
+        others => format!("{} +{others}", short(name)),
     }
 }
 

@@ -11,7 +11,7 @@ use policy::regions::conditions::{Bounds, by_size};
 use results::RegionsVerdict;
 use sys::cache_domains::{CacheDomain, DomainsError};
 use sys::cpus::CPU_NUMBER_MAX;
-use sys::{Root, affinity, cache_domains, forks};
+use sys::{affinity, cache_domains, forks};
 
 use crate::account::{Account, Counts, Inline};
 use crate::cost::{self, Cost};
@@ -58,17 +58,7 @@ impl Caches {
     /// The outermost caches of which the machine has several, as far as this thread may use their cpus. With one only, all work
     /// runs inline.
     pub fn start() -> Result<Caches, StartError> {
-        let allowed = affinity::allowed(None)?;
-        let found = match cache_domains::find(&Root::default()) {
-            Ok(found) => found,
-            Err(DomainsError::OneDomain) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
-        let here = |mut domain: CacheDomain| {
-            domain.cpus.retain(|cpu| allowed.contains(cpu));
-            (!domain.cpus.is_empty()).then_some(domain)
-        };
-        Caches::with(found.into_iter().filter_map(here).collect())
+        Caches::with(cache_domains::usable()?)
     }
 
     /// The same for caches that somebody names; their cpus are taken as they are.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cpus::{cpus, list, parse_list};
-use crate::{Root, SysError, caches};
+use crate::{Root, SysError, affinity, caches};
 
 /// The cpus below one instance of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,25 @@ impl CacheDomain {
     pub fn list(&self) -> String {
         list(&self.cpus)
     }
+}
+
+/// The domains of this machine, as far as the calling thread may use their cpus. None where there is one only.
+///
+/// Errors: caches cannot be read.
+pub fn usable() -> Result<Vec<CacheDomain>, DomainsError> {
+    // Where the kernel does not say, all may be used.
+    let allowed = affinity::allowed(None).ok();
+    let found = match find(&Root::default()) {
+        Err(DomainsError::OneDomain) => Vec::new(),
+        found => found?,
+    };
+    let here = |mut domain: CacheDomain| {
+        domain
+            .cpus
+            .retain(|cpu| allowed.as_ref().is_none_or(|allowed| allowed.contains(cpu)));
+        (!domain.cpus.is_empty()).then_some(domain)
+    };
+    Ok(found.into_iter().filter_map(here).collect())
 }
 
 /// Reads the domains from `/sys`.

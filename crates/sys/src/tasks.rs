@@ -105,8 +105,7 @@ pub fn lives_since(root: &Root, process: u32) -> Option<u64> {
 
 /// Whether a process has ended and only waits for its parent to hear of it.
 pub fn is_zombie(root: &Root, process: u32) -> bool {
-    let text = root.text(&format!("proc/{process}/stat")).unwrap_or_default();
-    rest(&text).is_some_and(|rest| rest.starts_with(['Z', 'X']))
+    has_ended(root, &format!("proc/{process}/stat")) == Some(true)
 }
 
 /// Whether there is a process of this number; also one that has ended and that nobody has waited for.
@@ -121,11 +120,14 @@ pub fn is_there(process: u32) -> bool {
 /// Errors: [`Problem::Absent`](crate::Problem::Absent) where there is no such process, or it is hidden.
 pub fn living(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
     let folder = format!("proc/{process}/task");
-    let lives = |thread: &u32| {
-        let text = root.text(&format!("{folder}/{thread}/stat")).unwrap_or_default();
-        rest(&text).is_some_and(|rest| !rest.starts_with(['Z', 'X']))
-    };
+    let lives = |thread: &u32| has_ended(root, &format!("{folder}/{thread}/stat")) == Some(false);
     Ok(root.numbered(&folder, "")?.into_iter().filter(lives).collect())
+}
+
+/// What `stat` says; `None` where there is none.
+fn has_ended(root: &Root, path: &str) -> Option<bool> {
+    let text = root.text(path).ok()?;
+    rest(&text).map(|rest| rest.starts_with(['Z', 'X']))
 }
 
 /// Time that a thread, or the first one of a process, has had a cpu, in nanoseconds (`schedstat`).

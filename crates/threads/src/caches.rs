@@ -9,11 +9,11 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use policy::order::{BinId, Block, caches_of, parts};
+use policy::order::{BinId, Block, caches_of, cut};
 use sys::cache_domains::{CacheDomain, DomainsError};
-use sys::{Root, affinity, cache_domains};
+use sys::{affinity, cache_domains};
 
 /// Runs that are timed each way before one is kept.
 const TRIALS: u32 = 3;
@@ -31,17 +31,7 @@ impl Caches {
     /// The outermost caches of which the machine has several, as far as the calling thread may use their cpus. Where there is one
     /// only, runs are as those of [`Scheduler::run_on`](crate::Scheduler::run_on).
     pub fn find() -> Result<Caches, DomainsError> {
-        let allowed = affinity::allowed(None).unwrap_or_default();
-        let found = match cache_domains::find(&Root::default()) {
-            Ok(found) => found,
-            Err(DomainsError::OneDomain) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let here = |mut domain: CacheDomain| {
-            domain.cpus.retain(|cpu| allowed.contains(cpu));
-            (!domain.cpus.is_empty()).then_some(domain)
-        };
-        Ok(Caches::with(found.into_iter().filter_map(here).collect()))
+        cache_domains::usable().map(Caches::with)
     }
 
     /// These caches, whatever the machine has.
@@ -117,11 +107,8 @@ impl Caches {
             let to = ordered.partition_point(|(of, ..)| *of <= cache);
             let own: Vec<usize> = (0..workers).filter(|worker| self.of_worker(*worker) == cache).collect();
             let weights: Vec<u64> = ordered[from..to].iter().map(|(.., weight)| *weight).collect();
-            let cut = parts(&weights, own.len() as u32);
-            for (part, worker) in (0..).zip(own) {
-                let start = from + cut.partition_point(|of| *of < part);
-                let end = from + cut.partition_point(|of| *of <= part);
-                shares[worker] = start as u32..end as u32;
+            for (part, worker) in cut(&weights, own.len()).into_iter().zip(own) {
+                shares[worker] = (from + part.start) as u32..(from + part.end) as u32;
             }
             from = to;
         }
@@ -191,19 +178,6 @@ impl Drop for Kept {
         if let Some(before) = &self.0 {
             let _ = affinity::allow(None, before);
         }
-    }
-}
-
-/// A run's time.
-pub(crate) struct Timed(Instant);
-
-impl Timed {
-    pub fn begin() -> Timed {
-        Timed(Instant::now())
-    }
-
-    pub fn took(&self) -> Duration {
-        self.0.elapsed()
     }
 }
 

@@ -4,10 +4,11 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64 as Word, Ordering};
+use std::time::Instant;
 
-use policy::order::BinId;
+use policy::order::{BinId, cut};
 
-use crate::caches::{Caches, Kept, Timed};
+use crate::caches::{Caches, Kept};
 use crate::inside::Outbox;
 use crate::queue::Queue;
 use crate::scheduler::is_gone;
@@ -103,7 +104,7 @@ impl<T> Scheduler<T> {
         if !caches.are_several() || workers.get() == 1 {
             return self.run_on(workers, keep, body);
         }
-        let timed = Timed::begin();
+        let began = Instant::now();
         let at_caches = caches.are_next();
         let done = match at_caches {
             false => self.run_on(workers, keep, body),
@@ -118,7 +119,7 @@ impl<T> Scheduler<T> {
         };
         let mut report = done?;
         report.at_caches = at_caches;
-        caches.took(at_caches, timed.took(), report.threads);
+        caches.took(at_caches, began.elapsed(), report.threads);
         Ok(report)
     }
 
@@ -247,19 +248,9 @@ impl<T> Scheduler<T> {
 
     /// Cuts the tour into one part for each worker, of about equally many threads.
     fn share_out(&self, tour: &[BinId], workers: usize) -> Vec<Range<u32>> {
-        let weight = |bin: &BinId| u64::from(self.store.weight(*bin));
-        let total: u64 = tour.iter().map(weight).sum();
-        let mut shares = Vec::with_capacity(workers);
-        let (mut from, mut to, mut before) = (0, 0, 0);
-        for worker in 1..=workers as u64 {
-            while to < tour.len() && (before < total * worker / workers as u64 || worker == workers as u64) {
-                before += weight(&tour[to]);
-                to += 1;
-            }
-            shares.push(from as u32..to as u32);
-            from = to;
-        }
-        shares
+        let weights: Vec<u64> = tour.iter().map(|&bin| u64::from(self.store.weight(bin))).collect();
+        let part = |part: Range<usize>| part.start as u32..part.end as u32;
+        cut(&weights, workers).into_iter().map(part).collect()
     }
 }
 

@@ -205,7 +205,7 @@ fn touch_there(structures: &[RemoteStructure]) -> String {
         .max_by_key(|structure| of(structure, RemoteReason::FirstTouch));
     match worst.and_then(|structure| Some((structure, structure.first_touches.first()?))) {
         Some((structure, touch)) => format!(
-            "let those threads touch {} first that use it ({touch} does, in thread {}), or {bind}",
+            "fill {} in the threads that use it (now thread {} does, at {touch}), or {bind}",
             results::short(&structure.name),
             touch.thread
         ),

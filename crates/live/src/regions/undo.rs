@@ -210,10 +210,7 @@ impl Undo {
                 }
                 to_do.push(thread.number);
                 let origin = self.origin(process, &thread, &mask, cpuset.as_deref());
-                let mut kept = match origin {
-                    Some(origin) => origin,
-                    None => Kept::new(process, &thread, mask, cpuset.as_deref()),
-                };
+                let mut kept = origin.unwrap_or_else(|| Kept::new(process, &thread, mask, cpuset.as_deref()));
                 // It was free when it was looked at.
                 if !kept.is_free() {
                     return Ok(Err(not_now("its owner has pinned a thread of it meanwhile")));

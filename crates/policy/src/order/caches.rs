@@ -1,5 +1,7 @@
 //! Which cache each bin runs at, run after run.
 
+use std::ops::Range;
+
 use crate::regions::balance::{Item, balance};
 
 /// A cache for each bin of a tour. `weights`: what running each takes, in any unit; `now`: the cache that it ran at before.
@@ -9,7 +11,8 @@ use crate::regions::balance::{Item, balance};
 /// cache would be fuller by more than an eighth than it need be.
 pub fn caches_of(weights: &[u64], now: &[Option<u32>], caches: u32) -> Vec<u32> {
     if now.iter().all(Option::is_none) {
-        return parts(weights, caches);
+        let parts = (0..).zip(cut(weights, caches as usize));
+        return parts.flat_map(|(cache, part)| part.map(move |_| cache)).collect();
     }
     let item = |(&bytes, &now): (&u64, &Option<u32>)| Item { bytes, now };
     let items: Vec<Item> = weights.iter().zip(now).map(item).collect();
@@ -17,20 +20,19 @@ pub fn caches_of(weights: &[u64], now: &[Option<u32>], caches: u32) -> Vec<u32> 
     balance(&items, &all, &vec![0; caches as usize])
 }
 
-/// The number of the part that each lies in, where a row of weights is cut into parts of about the same weight.
-pub fn parts(weights: &[u64], parts: u32) -> Vec<u32> {
+/// Cuts a row of weights into parts of about the same weight. The last part has what is left.
+pub fn cut(weights: &[u64], parts: usize) -> Vec<Range<usize>> {
     let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
-    let mut before = 0u128;
-    let mut part = 0;
-    let cut = |&weight: &u64| {
-        // A part is full once it has its share of what there is.
-        while part + 1 < parts && before * u128::from(parts) >= total * u128::from(part + 1) {
-            part += 1;
+    let (mut to, mut before) = (0, 0u128);
+    let part = |number: usize| {
+        let from = to;
+        while to < weights.len() && (number == parts || before < total * number as u128 / parts as u128) {
+            before += u128::from(weights[to]);
+            to += 1;
         }
-        before += u128::from(weight);
-        part
+        from..to
     };
-    weights.iter().map(cut).collect()
+    (1..=parts).map(part).collect()
 }
 
 #[cfg(test)]
@@ -42,7 +44,7 @@ mod tests {
         assert_eq!(caches_of(&[1, 1, 1, 1], &[None; 4], 2), [0, 0, 1, 1]);
         assert_eq!(caches_of(&[3, 1, 1, 1], &[None; 4], 2), [0, 1, 1, 1]);
         assert!(caches_of(&[], &[], 2).is_empty());
-        assert_eq!(parts(&[0, 0], 3), [2, 2]);
+        assert_eq!(cut(&[0, 0], 3), [0..0, 0..0, 0..2]);
     }
 
     #[test]

@@ -68,11 +68,12 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
         }
         root.ns = root.ns.saturating_add(ns);
         let mut node = &mut root;
-        let frames = from_main(of, &stack.frames).iter().take(DEEPEST).enumerate().rev();
+        let (program, frames) = match stack.frames.split_last() {
+            Some((&last, rest)) if of.is_program(last) => (Some(of.frames[last as usize].function.clone()), rest),
+            _ => (None, &stack.frames[..]),
+        };
+        let frames = from_main(of, frames).iter().take(DEEPEST).enumerate().rev();
         let names = frames.map(|(at, &frame)| name(of.frames.get(frame as usize), at == 0));
-        let program = stack.frames.last().and_then(|frame| of.frames.get(*frame as usize));
-        let program = program.filter(|frame| frame.is_program());
-        let program = program.map(|frame| frame.function.clone());
         for name in program
             .into_iter()
             .chain(names)
@@ -95,14 +96,8 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
     bars
 }
 
-/// Innermost first, without the program, and without those that called `main`: what the C library does before is the same in
-/// every program.
+/// Innermost first, without those that called `main`: what the C library does before is the same in every program.
 fn from_main<'a>(of: &Profile, frames: &'a [u32]) -> &'a [u32] {
-    let is_program = |frame: &u32| of.frames.get(*frame as usize).is_some_and(ProfileFrame::is_program);
-    let frames = match frames.split_last() {
-        Some((last, rest)) if is_program(last) => rest,
-        _ => frames,
-    };
     let is_main = |frame: &u32| {
         let frame = of.frames.get(*frame as usize);
         frame.is_some_and(|frame| frame.function == "main")

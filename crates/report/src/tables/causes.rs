@@ -64,11 +64,7 @@ fn data(cause: &Cause) -> String {
 
 /// The line of a cause, and how many others there are.
 pub fn place(cause: &Cause) -> String {
-    let place = short(cause.source.as_ref().unwrap_or(&cause.function));
-    match cause.other_lines {
-        0 => place,
-        others => format!("{place} +{others}"),
-    }
+    results::place(cause.source.as_ref().unwrap_or(&cause.function), cause.other_lines)
 }
 
 /// The change, and what else there is to know.
