@@ -19,7 +19,8 @@ use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
 use crate::words::NOTHING;
 use crate::{
-    basis, cdpc, cdpc_in_words, facts, homes, regions, samples, shares, sharing, slots_in_words, todo, verdict, work,
+    basis, cdpc, cdpc_in_words, facts, faults, homes, regions, samples, shares, sharing, slots_in_words, todo, verdict,
+    work,
 };
 
 /// Structures and collisions that an advice names.
@@ -215,19 +216,24 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         let found = regions::advice(trace, settings, &config, base)?;
         advice.regions = found;
     }
+    advice.program.clone_from(&trace.header().program);
+    advice.arguments.clone_from(&trace.header().arguments);
     advice.broke.clone_from(&settings.broke);
     advice.machine.basis.clone_from(&settings.machine_is);
     advice.native = native;
     advice.truth = settings.truth.filter(|_| machine.name == range::MEASURED);
     advice.verdict = verdict::verdict(&advice);
-    advice.todo = todo::todo(&advice, machine.core.is_some() || machine.name == range::MEASURED);
+    let huge_pages = match plan.all {
+        true => faults::huge_pages(trace, settings, &config, &advice)?,
+        false => None,
+    };
+    let has_ranges = machine.core.is_some() || machine.name == range::MEASURED;
+    advice.todo = todo::todo(&advice, huge_pages, has_ranges);
     advice.otherwise = todo::otherwise(&advice, settings);
     avoided(trace, settings, &config, &mut advice)?;
     if let Some(profile) = &mut advice.profile {
         profile.keep(Profile::KEPT);
     }
-    advice.program.clone_from(&trace.header().program);
-    advice.arguments.clone_from(&trace.header().arguments);
     Ok(advice)
 }
 

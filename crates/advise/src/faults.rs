@@ -1,17 +1,26 @@
-//! Memory that a program gives back to the system and takes again: each of its pages faults once more.
+//! Page faults: of memory that a program gives back to the system and takes again, each page of which faults once more, and first
+//! ones, of which huge pages have fewer.
 
-use results::{Advice, Outcome, ProgramChange, Time, Todo, percent};
+use results::{Advice, Outcome, ProgramChange, Time, Todo, count, percent};
+use sim::{Config, Detail, SimError};
+use trace::Trace;
+
+use crate::basis;
+use crate::settings::Settings;
+use crate::words::NOTHING;
 
 /// Has the C library keep what is freed (glibc's manual, "Memory Allocation Tunables"). Blocks from its `mmap` go back with
 /// every `free`, and so does the top of the heap beyond the trim threshold.
 const KEEP: &str = "GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=4294967296";
+
+const KIND: &str = "page-faults";
 
 /// What keeping it would save: the faults of pages that had been touched before.
 pub fn todo(advice: &Advice, least: f64) -> Option<Todo> {
     let base = advice.base()?;
     let (again, gain) = (base.memory.page_faults?.again, share(base));
     (gain >= least).then(|| Todo {
-        kind: "page-faults".to_string(),
+        kind: KIND.to_string(),
         because: format!(
             "{again} pages are given back to the system and touched again: their page faults take {} of the time",
             percent(gain)
@@ -21,6 +30,58 @@ pub fn todo(advice: &Advice, least: f64) -> Option<Todo> {
         gain: Some(gain),
         ..Todo::default()
     })
+}
+
+/// From this share of the time on huge pages are simulated for the faults that they save.
+const WORTH: f64 = 0.05;
+
+/// What huge pages for all data save, where first page faults take a good part of the time, and no cause has that cure.
+pub fn huge_pages(
+    trace: &Trace,
+    settings: &Settings,
+    config: &Config,
+    advice: &Advice,
+) -> Result<Option<Todo>, SimError> {
+    let Some((base, policy)) = advice.base().zip(config.detailed()) else {
+        return Ok(None);
+    };
+    let first = base.memory.page_faults.map_or(0, |faults| faults.first);
+    let share = first_share(base);
+    let huge = |change: &ProgramChange| matches!(change, ProgramChange::HugePages { .. });
+    let mut cures = advice
+        .causes
+        .iter()
+        .filter(|cause| cause.gain.is_some_and(|gain| gain >= NOTHING));
+    if share < WORTH || cures.any(|cause| cause.simulated.iter().any(huge)) {
+        return Ok(None);
+    }
+    let changed = Config {
+        changes: vec![ProgramChange::HugePages { data: None }],
+        policies: vec![policy.clone()],
+        detail: Detail::default(),
+        detail_for: None,
+        classes: false,
+        ..config.clone()
+    };
+    let gain = match settings.simulate(trace, &changed) {
+        Ok(runs) => runs.first().map_or(0.0, |run| basis::gain(base, &run.outcome)),
+        Err(SimError::Change { .. } | SimError::ChangesUnder { .. }) => 0.0,
+        Err(error) => return Err(error),
+    };
+    Ok((gain >= NOTHING).then(|| Todo {
+        kind: KIND.to_string(),
+        because: format!(
+            "the first touches of {} pages take {} of the time in page faults",
+            count(first),
+            percent(share)
+        ),
+        action: "use huge pages: start it with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`, or give madvise(MADV_HUGEPAGE) to large \
+                 data before its first use"
+            .to_string(),
+        share: share.max(gain),
+        gain: Some(gain),
+        ..Todo::default()
+    }))
 }
 
 /// How long a changed program takes. Memory that a change moves is never unmapped in the simulation: the faults that this seems to save are still
@@ -37,11 +98,22 @@ pub fn wall_of(changed: &Time, base: &Time, changes: &[ProgramChange]) -> u64 {
 
 /// The part of the time that faults of pages take which had been touched before.
 fn share(base: &Outcome) -> f64 {
-    let Some(faults) = base.memory.page_faults else {
-        return 0.0;
-    };
-    let all = (faults.first + faults.again).max(1) as f64;
-    let time = base.time_ns.page_faults as f64 * faults.again as f64 / all;
+    base.memory
+        .page_faults
+        .map_or(0.0, |faults| of_time(base, faults.again))
+}
+
+/// The same of first touches.
+fn first_share(base: &Outcome) -> f64 {
+    base.memory
+        .page_faults
+        .map_or(0.0, |faults| of_time(base, faults.first))
+}
+
+/// The part of the time that so many of all page faults take.
+fn of_time(base: &Outcome, some: u64) -> f64 {
+    let all = base.memory.page_faults.map_or(0, |faults| faults.first + faults.again);
+    let time = base.time_ns.page_faults as f64 * some as f64 / all.max(1) as f64;
     time / base.time_ns.worked().max(1) as f64
 }
 

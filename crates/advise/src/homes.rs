@@ -16,6 +16,7 @@ use trace::Trace;
 
 use crate::settings::Settings;
 use crate::words::NOTHING;
+pub use remedies::FORETOLD;
 use remedies::Remedies;
 
 /// `None` where there is one node only, or nothing to be asked of `outcomes`.

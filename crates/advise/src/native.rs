@@ -29,11 +29,12 @@ pub fn compared(
         .as_ref()
         .filter(|native| native.user_ns >= LEAST_OF_EACH && native.user_ns * u64::from(native.runs) >= LEAST)
         .filter(|_| settings.broke.is_none() && settings.window.is_none());
-    let Some((measured, simulated_ns)) = measured.zip(whole(trace, runs, baseline)) else {
+    let Some((measured, (simulated_ns, faults_ns))) = measured.zip(whole(trace, runs, baseline)) else {
         return Ok(None);
     };
     let overlapping = Native {
         simulated_ns,
+        faults_ns,
         overlapping_ns: None,
         ..measured.clone()
     };
@@ -43,11 +44,12 @@ pub fn compared(
     let mut one_by_one = config.clone();
     one_by_one.machine.core = None;
     let others = settings.simulate(trace, &one_by_one)?;
-    let Some(simulated_ns) = whole(trace, &others, baseline) else {
+    let Some((simulated_ns, faults_ns)) = whole(trace, &others, baseline) else {
         return Ok(Some(overlapping));
     };
     let waiting = Native {
         simulated_ns,
+        faults_ns,
         overlapping_ns: Some(overlapping.simulated_ns),
         ..overlapping.clone()
     };
@@ -58,20 +60,23 @@ pub fn compared(
     Ok(Some(waiting))
 }
 
-/// The baseline's time, drawn out to the whole run where windows of it were simulated. `None`: less than the run was recorded.
-fn whole(trace: &Trace, runs: &[Simulated], baseline: &Name) -> Option<u64> {
+/// The baseline's time in the program, and in page faults, drawn out to the whole run where windows of it were simulated. `None`:
+/// less than the run was recorded.
+fn whole(trace: &Trace, runs: &[Simulated], baseline: &Name) -> Option<(u64, u64)> {
     let baseline = baseline.to_string();
     let outcome: &Outcome = &runs.iter().find(|run| run.outcome.policy == baseline)?.outcome;
     // The clock's time is the program's own, without the system's.
-    let worked = outcome.time_ns.worked() - outcome.time_ns.page_faults;
+    let faults = outcome.time_ns.page_faults;
+    let times = (outcome.time_ns.worked() - faults, faults);
     if let Some(windows) = &outcome.windows {
         let (counted, all) = (windows.references(), windows.of_references?);
-        return (counted > 0).then(|| (worked as f64 * all as f64 / counted as f64) as u64);
+        let drawn_out = |ns: u64| (ns as f64 * all as f64 / counted as f64) as u64;
+        return (counted > 0).then(|| (drawn_out(times.0), drawn_out(times.1)));
     }
     let is_whole = trace.header().chosen.as_ref().is_none_or(|chosen| {
         // What comes before `main` is little.
         let from_main = chosen.from.as_deref().is_none_or(|from| from == "main");
         from_main && chosen.skipped == 0 && chosen.references.is_none()
     });
-    is_whole.then_some(worked)
+    is_whole.then_some(times)
 }

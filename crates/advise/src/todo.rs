@@ -3,11 +3,16 @@
 //! A change counts only if its simulation gained something. A cause whose cure cannot be simulated counts by what is waited
 //! for it, and says so. The rest is one sentence.
 
+use std::iter::once;
+
 use policy::{Kind, Name};
-use results::{Advice, Cause, CauseKind, Instead, Outcome, Todo, count, percent, short};
+use results::{
+    Advice, Cause, CauseKind, HomesAdvice, Instead, Outcome, RemoteReason, Side, Todo, count, percent, short,
+};
 
 use results::allocators::is_library_source;
 
+use crate::homes::FORETOLD;
 use crate::settings::Settings;
 use crate::words::{NOTHING, list, saved};
 use crate::{basis, cdpc, faults, range, sharing, slots};
@@ -17,8 +22,9 @@ const WORTH: f64 = 0.05;
 /// What is expected of it, as a part of what it could save at most.
 const EXPECTED: f64 = 0.5;
 
-/// All that is worth doing. `has_ranges`: the machine's times are held against clocks.
-pub fn todo(advice: &Advice, has_ranges: bool) -> Vec<Todo> {
+/// All that is worth doing. `huge_pages`: for the page faults that they save. `has_ranges`: the machine's times are held against
+/// clocks.
+pub fn todo(advice: &Advice, huge_pages: Option<Todo>, has_ranges: bool) -> Vec<Todo> {
     let Some(base) = advice.base().filter(|base| base.references > 0) else {
         return Vec::new();
     };
@@ -35,7 +41,7 @@ pub fn todo(advice: &Advice, has_ranges: bool) -> Vec<Todo> {
         if known.iter().any(same) {
             continue;
         }
-        if let Some(todo) = of_cause(cause) {
+        if let Some(todo) = of_cause(advice, cause) {
             known.push(cause);
             match all.iter_mut().find(|other| is_same(other, &todo)) {
                 Some(other) => other.share += todo.share,
@@ -48,9 +54,15 @@ pub fn todo(advice: &Advice, has_ranges: bool) -> Vec<Todo> {
     all.extend(order(advice));
     all.extend(colors(advice, base));
     all.extend(faults::todo(advice, NOTHING));
+    all.extend(huge_pages);
     let rank = |todo: &Todo| todo.gain.unwrap_or(EXPECTED * todo.share);
     all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    let command = command(advice);
     for todo in &mut all {
+        let others = todo.instead.iter_mut().map(|other| &mut other.action);
+        for action in once(&mut todo.action).chain(others) {
+            *action = action.replace(PROGRAM, &command);
+        }
         let varied = todo.gain.map(|gain| todo.range.unwrap_or([gain; 2]));
         todo.range = varied
             .filter(|_| has_ranges)
@@ -62,12 +74,27 @@ pub fn todo(advice: &Advice, has_ranges: bool) -> Vec<Todo> {
     all
 }
 
+/// Stands for the program and its arguments.
+const PROGRAM: &str = "PROGRAM";
+/// A longer command would push what it saves off the screen.
+const COMMAND: usize = 40;
+
+/// The command that was recorded, to be typed again.
+fn command(advice: &Advice) -> String {
+    let words = once(&advice.program).chain(&advice.arguments).map(String::as_str);
+    let command = shlex::try_join(words).unwrap_or_default();
+    match advice.program.is_empty() || command.is_empty() || command.chars().count() > COMMAND {
+        true => PROGRAM.to_string(),
+        false => command,
+    }
+}
+
 /// Whether one sentence says both, neither of which was simulated: the place that waits longer stands for the other.
 fn is_same(one: &Todo, other: &Todo) -> bool {
     one.gain.is_none() && other.gain.is_none() && one.kind == other.kind && one.action == other.action
 }
 
-fn of_cause(cause: &Cause) -> Option<Todo> {
+fn of_cause(advice: &Advice, cause: &Cause) -> Option<Todo> {
     // Nobody changes the C library for one program.
     if cause.file.as_deref().is_some_and(is_library_source) {
         return None;
@@ -101,7 +128,7 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
         code: None,
         data: Some(data),
         kind: cause.kind.to_string(),
-        because: cause.why.clone(),
+        because: cause.why.clone() + &sides(advice, cause),
         action,
         conditions: String::new(),
         instead: instead.collect(),
@@ -111,6 +138,26 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
         // Of the simulation alone; that of its errors comes to it.
         range: cause.gain_varied,
     })
+}
+
+/// The two accesses that take a line from one another most often.
+fn sides(advice: &Advice, cause: &Cause) -> String {
+    let lines = advice
+        .false_sharing
+        .iter()
+        .filter(|_| cause.kind == CauseKind::FalseSharing);
+    let worst = lines.max_by_key(|line| (line.structure == cause.structure, line.misses));
+    let Some([one, other]) = worst
+        .filter(|line| line.structure == cause.structure)
+        .map(|line| &line.sides[..])
+    else {
+        return String::new();
+    };
+    let side = |side: &Side| match &side.source {
+        Some(source) => format!("{} at {}", side.field, short(source)),
+        None => side.field.clone(),
+    };
+    format!(": {} and {}", side(one), side(other))
 }
 
 /// A function that is known.
@@ -125,7 +172,9 @@ fn homes(advice: &Advice) -> Option<Todo> {
         .remedies
         .iter()
         .filter(|remedy| remedy.gain >= NOTHING && !remedy.how.is_empty());
-    let best = useful.next()?;
+    let Some(best) = useful.next() else {
+        return filled_elsewhere(homes);
+    };
     let instead = useful.map(|remedy| Instead {
         action: remedy.how.clone(),
         conditions: remedy.conditions.clone(),
@@ -133,6 +182,10 @@ fn homes(advice: &Advice) -> Option<Todo> {
         range: None,
     });
     let worst = homes.structures.first();
+    // Lines that threads take from one another are an item of their own, and no place of the page mends them.
+    if worst.is_some_and(|worst| is_taken_away(advice, &worst.name)) {
+        return None;
+    }
     let reason = worst.and_then(|worst| worst.reasons.first());
     Some(Todo {
         data: worst.map(|worst| worst.name.clone()),
@@ -149,6 +202,39 @@ fn homes(advice: &Advice) -> Option<Todo> {
         gain: Some(best.gain),
         ..Todo::default()
     })
+}
+
+/// Data that one thread fills for others. The simulation keeps the filling where it is, which is remote then: in a short run that
+/// costs as much as it saves, while threads that fill their own parts have neither.
+fn filled_elsewhere(homes: &HomesAdvice) -> Option<Todo> {
+    let worst = homes.structures.first()?;
+    let main = worst.reasons.first()?;
+    let foretold = homes.remedies.iter().find(|remedy| remedy.name == FORETOLD)?;
+    let later = foretold.later_gain.filter(|later| *later >= NOTHING)?;
+    (homes.remote_share >= WORTH && main.reason == RemoteReason::FirstTouch).then(|| Todo {
+        data: Some(worst.name.clone()),
+        kind: "pages-remote".to_string(),
+        because: format!(
+            "{} of the time is waiting for another node's memory, most of it {}; near, the second half of the misses takes {} \
+             less of the time",
+            percent(homes.remote_share),
+            main.reason,
+            percent(later)
+        ),
+        action: foretold.how.clone(),
+        share: homes.remote_share,
+        ..Todo::default()
+    })
+}
+
+/// Whether the waiting for some data is for lines that are lost to writes of other data in them.
+fn is_taken_away(advice: &Advice, structure: &str) -> bool {
+    let falsely = |cause: &&Cause| cause.kind == CauseKind::FalseSharing && cause.structure == structure;
+    let share: f64 = advice.causes.iter().filter(falsely).map(|cause| cause.share).sum();
+    advice
+        .homes
+        .as_ref()
+        .is_some_and(|homes| share > 0.5 * homes.remote_share)
 }
 
 /// Where threads belong.
@@ -284,7 +370,9 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
     tried.sort();
     tried.dedup();
     without.extend(tried.into_iter().take(2));
-    if advice.machine.nodes > 1 && !has("pages-remote") && has_other_homes(advice, base) {
+    let near = advice.homes.iter().flat_map(|homes| &homes.remedies);
+    let no_home_gains = !near.into_iter().any(|remedy| remedy.gain >= NOTHING);
+    if advice.machine.nodes > 1 && no_home_gains && has_other_homes(advice, base) {
         without.push("other nodes for pages".to_string());
     }
     let colors_gain = recolored(advice, base).any(|(_, outcome)| basis::gain(base, outcome) >= NOTHING);
@@ -327,6 +415,16 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
             text += " `domicile probe --fresh` measures this machine again.";
         }
     }
+    let half = base
+        .windows
+        .as_ref()
+        .and_then(|windows| windows.ns_per_reference.relative());
+    if let Some(half) = half.filter(|half| *half > FEW_WINDOWS && !advice.todo.is_empty()) {
+        text += &format!(
+            " The windows differ so much (time ± {}) that gains of the whole run may be others: record more of them.",
+            percent(half)
+        );
+    }
     if advice.todo.is_empty() {
         text += &format!(" {}", why_nothing(advice, base));
         if advice.machine.name == range::MEASURED && advice.native.is_none() && !is_short(base) {
@@ -342,6 +440,8 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
     text
 }
 
+/// Half an interval of the time, as a part of it, beyond which windows are too few for gains.
+const FEW_WINDOWS: f64 = 0.5;
 /// A simulated time that is so many times too long or too short may be that of a machine that has changed: neighbours leave more or
 /// less of the last level than when it was probed.
 const FAR_OFF: f64 = 2.0;
@@ -357,7 +457,8 @@ fn why_nothing(advice: &Advice, base: &Outcome) -> String {
     let time = &base.time_ns;
     let waits = time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall;
     let waits = waits as f64 / time.worked().max(1) as f64;
-    match advice.causes.first() {
+    let own = |cause: &&Cause| !cause.file.as_deref().is_some_and(is_library_source);
+    match advice.causes.iter().find(own) {
         _ if is_short(base) => format!(
             "So short a run ({} references) is mostly the start of the program.",
             count(base.references)

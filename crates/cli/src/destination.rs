@@ -66,11 +66,11 @@ impl Overwrite {
         }
         let taken = |path: &Path| fs::symlink_metadata(path).is_ok();
         let numbered = |number: u32| {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            let end = path
-                .extension()
-                .map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
-            path.with_file_name(format!("{stem}-{number}{end}"))
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            // Names may have several ends: `profile.pb.gz`.
+            let dot = name.char_indices().skip(1).find(|(_, letter)| *letter == '.');
+            let (stem, ends) = name.split_at(dot.map_or(name.len(), |(at, _)| at));
+            path.with_file_name(format!("{stem}-{number}{ends}"))
         };
         let free = std::iter::once(path.to_path_buf())
             .chain((2..MOST_NUMBERS).map(numbered))
@@ -291,6 +291,11 @@ mod tests {
         let path = folder.path().join("result.json");
         for name in ["result.json", "result-2.json", "result-3.json"] {
             let place = NO.unnamed(&path, "the result").unwrap();
+            assert_eq!(place.path(), folder.path().join(name));
+            place.write_text("").unwrap();
+        }
+        for name in ["profile.pb.gz", "profile-2.pb.gz"] {
+            let place = NO.unnamed(&folder.path().join("profile.pb.gz"), "the profile").unwrap();
             assert_eq!(place.path(), folder.path().join(name));
             place.write_text("").unwrap();
         }

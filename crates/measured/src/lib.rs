@@ -17,6 +17,8 @@ mod knee;
 pub mod processor;
 mod saved;
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +113,11 @@ pub fn kept_beside<T: DeserializeOwned>(name: &str) -> Option<T> {
 /// The figures of this machine that were kept since its last boot; none where it was not measured.
 pub fn kept() -> Option<Measured> {
     saved::kept(NAME, &saved::Identity::of(&sys::Root::default()), Effort::Quick)
+}
+
+/// How long ago they were measured.
+pub fn kept_age() -> Option<Duration> {
+    saved::age(NAME, &saved::Identity::of(&sys::Root::default()))
 }
 
 /// Measures now, and keeps the figures instead of those that were kept.

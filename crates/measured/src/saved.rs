@@ -1,6 +1,7 @@
 //! Figures kept from one program to the next, until the machine boots again.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -72,15 +73,26 @@ pub fn load<T: DeserializeOwned>(folder: &Path, name: &str, machine: &Identity, 
 /// What is kept for this machine in the file `name`: by this user, or else by another one, where the file may be read. The figures
 /// are the machine's, whoever measured them.
 pub fn kept<T: DeserializeOwned>(name: &str, machine: &Identity, effort: Effort) -> Option<T> {
-    // Who says where looks nowhere else.
+    folders().find_map(|folder| load(&folder, name, machine, effort))
+}
+
+/// Where figures may be kept: this user's folder, then those of others. A folder that somebody names is the only one.
+fn folders() -> impl Iterator<Item = PathBuf> {
     let users = match std::env::var_os("XDG_CACHE_HOME") {
         Some(_) => String::new(),
         None => sys::Root::default().text("etc/passwd").unwrap_or_default(),
     };
-    folder()
-        .into_iter()
-        .chain(others(&users))
-        .find_map(|folder| load(&folder, name, machine, effort))
+    let others: Vec<PathBuf> = others(&users).collect();
+    folder().into_iter().chain(others)
+}
+
+/// How long ago what [`kept`] finds was measured.
+pub fn age(name: &str, machine: &Identity) -> Option<Duration> {
+    let mut folders = folders();
+    let folder =
+        folders.find(|folder| load::<serde::de::IgnoredAny>(folder, name, machine, Effort::Quick).is_some())?;
+    let written = std::fs::metadata(folder.join(name)).ok()?.modified().ok()?;
+    SystemTime::now().duration_since(written).ok()
 }
 
 /// Where other users keep theirs, by the list of users: root first, whose probe many a machine has alone.

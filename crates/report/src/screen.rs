@@ -109,8 +109,12 @@ pub fn clock_in_words(native: &Native) -> String {
         0 | 1 => String::new(),
         runs => format!(" (mean of {runs} runs)"),
     };
+    let faults = match native.faults_ns {
+        0 => String::new(),
+        faults => format!(", and {} of page faults", time_of(faults)),
+    };
     format!(
-        "Measured, without recorder: {user} in the program, {system} in the kernel{runs}. Simulated: {simulated}{model}."
+        "Measured, without recorder: {user} in the program, {system} in the kernel{runs}. Simulated: {simulated}{model}{faults}."
     )
 }
 
@@ -168,7 +172,12 @@ fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> S
     let fits = |action: &str| wrap(&format!("{action}: {saves}"), room).len() <= most;
     let mut shown = action.to_string();
     while !fits(&shown) && shown.contains(' ') {
-        let kept = shown.trim_end_matches(" …").rfind(' ').unwrap_or(0);
+        let text = shown.trim_end_matches(" …");
+        let mut kept = text.rfind(' ').unwrap_or(0);
+        // Of words in brackets all are shown, or none.
+        if let Some(open) = text[..kept].rfind(" (").filter(|open| !text[*open..kept].contains(')')) {
+            kept = open;
+        }
         shown.truncate(kept);
         shown += " …";
     }

@@ -121,12 +121,15 @@ pub struct Native {
     pub runs: u32,
     /// From the start to the end of the whole run, without the recorder.
     pub wall_ns: u64,
-    /// Of that, what all cpus spent in the program, and in the kernel for it: the latter is not simulated.
+    /// Of that, what all cpus spent in the program, and in the kernel for it. Of the latter page faults alone are
+    /// simulated.
     pub user_ns: u64,
     pub system_ns: u64,
     /// What all cpus worked by simulation, to be held against `user_ns`; of a trace of windows, drawn out to the run.
     pub simulated_ns: u64,
-    /// The same where loads overlap, if the model that is used has each wait by itself, because that is nearer.
+    /// What all cpus spent in the kernel's page faults by simulation, which is a part of `system_ns` and not of `simulated_ns`.
+    pub faults_ns: u64,
+    /// As `simulated_ns` where loads overlap, if the model that is used has each wait by itself, because that is nearer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlapping_ns: Option<u64>,
 }
@@ -139,6 +142,7 @@ impl Default for Native {
             user_ns: 0,
             system_ns: 0,
             simulated_ns: 0,
+            faults_ns: 0,
             overlapping_ns: None,
         }
     }

@@ -1,5 +1,7 @@
 //! Results that were saved, read back.
 
+use std::ops::RangeInclusive;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -31,6 +33,8 @@ pub enum Unreadable {
     },
     #[error("this result is damaged: `{field}` is {number}, and no number of a result is beyond 2^53")]
     Large { field: String, number: String },
+    #[error("this result is damaged: `{field}` is {number}, and shares lie between 0 and 1")]
+    Share { field: String, number: String },
     #[error(
         "it was written by {tool} in schema {found}, and this version reads schemas up to {}: read it with that version or a newer one",
         SCHEMA.major
@@ -70,6 +74,9 @@ pub fn values(text: &str) -> Result<Vec<Value>, Unreadable> {
 /// What may be any number: addresses, and numbers of pages and of lines of memory.
 const ADDRESSES: [&str; 4] = ["address", "line", "page", "start"];
 
+/// Parts of a whole, with the error of a sum.
+const SHARES: RangeInclusive<f64> = 0.0..=1.000_001;
+
 /// Counts and nanoseconds of real runs stay far below: sums of what is beyond could not be held.
 fn countable(value: &Value, at: &mut String) -> Result<(), Unreadable> {
     const MOST: u64 = 1 << 53;
@@ -100,6 +107,13 @@ fn countable(value: &Value, at: &mut String) -> Result<(), Unreadable> {
                 }
                 *at += name;
                 countable(field, at)?;
+                let is_share = name == "share" || name.ends_with("_share");
+                if let Some(number) = field.as_f64().filter(|number| is_share && !SHARES.contains(number)) {
+                    return Err(Unreadable::Share {
+                        field: at.clone(),
+                        number: number.to_string(),
+                    });
+                }
                 at.truncate(length);
             }
         }

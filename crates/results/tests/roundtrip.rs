@@ -29,7 +29,9 @@ proptest! {
     #[test]
     fn results_are_read_as_they_were_written(seed: u64) {
         // An advice holds every other type.
-        let advice = survives::<Advice>(seed, Absent::Some);
+        let mut advice = serde_json::to_value(survives::<Advice>(seed, Absent::Some)).unwrap();
+        shares_are_parts(&mut advice);
+        let advice: Advice = serde_json::from_value(advice).unwrap();
         let outcome = survives::<Outcome>(seed, Absent::Some);
         let text = serde_json::to_string(&saved(&advice)).unwrap();
         prop_assert_eq!(Document::parse(&text).unwrap(), Document::Advice(Box::new(advice)));
@@ -38,6 +40,37 @@ proptest! {
         let comparison = survives::<Comparison>(seed, Absent::Some);
         let text = serde_json::to_string(&saved(&comparison)).unwrap();
         prop_assert_eq!(Document::parse(&text).unwrap(), Document::Comparison(Box::new(comparison)));
+    }
+}
+
+/// Invented shares may be any numbers, which a reader refuses.
+fn shares_are_parts(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                match value.as_f64().filter(|_| name == "share" || name.ends_with("_share")) {
+                    Some(share) => *value = json!(share.rem_euclid(1.0)),
+                    None => shares_are_parts(value),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(shares_are_parts),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_share_beyond_the_whole_is_refused_with_its_field() {
+    for (share, is_read) in [(0.0, true), (1.0, true), (-0.1, false), (1.1, false)] {
+        let text =
+            json!({"schema": SCHEMA.to_string(), "todo": [{"share": share}], "policies": [], "where": []}).to_string();
+        match Document::parse(&text) {
+            Ok(_) => assert!(is_read, "{share}"),
+            Err(error) => assert!(
+                !is_read && error.to_string().contains("`todo[0].share`"),
+                "{share}: {error}"
+            ),
+        }
     }
 }
 

@@ -152,6 +152,7 @@ fn begins_with(bytes: &[u8]) -> String {
         {
             format!("it begins with the text {text:?}")
         }
+        _ if bytes.starts_with(b"\x7fELF") => "it is a program, of which `domicile record` makes a trace".to_string(),
         _ => format!("it begins with the bytes {bytes:02x?}"),
     }
 }

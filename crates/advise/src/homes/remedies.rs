@@ -13,6 +13,9 @@ use crate::names::outcome_of;
 use crate::settings::Settings;
 use crate::words::saved;
 
+/// The remedy by which data is filled by its users.
+pub const FORETOLD: &str = "each page where it is used most";
+
 /// What is asked for.
 pub struct Remedies<'a> {
     pub trace: &'a Trace,
@@ -107,7 +110,7 @@ impl Remedies<'_> {
         const HAND_OVER: &str = "in the program, hand that data over by domicile_replicated_create() of domicile.h";
         const BALANCE: &str = "sysctl -w kernel.numa_balancing=1";
         match home {
-            Later::Foretold => ("each page where it is used most", touch_there(self.structures)),
+            Later::Foretold => (FORETOLD, touch_there(self.structures)),
             Later::Moves => ("move pages", RUN.to_string()),
             Later::Copied => ("copies of what is read by several nodes", HAND_OVER.to_string()),
             Later::MovesOrCopied => (
@@ -205,9 +208,10 @@ fn touch_there(structures: &[RemoteStructure]) -> String {
         .max_by_key(|structure| of(structure, RemoteReason::FirstTouch));
     match worst.and_then(|structure| Some((structure, structure.first_touches.first()?))) {
         Some((structure, touch)) => format!(
-            "fill {} in the threads that use it (now thread {} does, at {touch}), or {bind}",
+            "fill {} in the threads that use it (thread {} does, at {}), or {bind}",
             results::short(&structure.name),
-            touch.thread
+            touch.thread,
+            touch.source
         ),
         None => bind.to_string(),
     }

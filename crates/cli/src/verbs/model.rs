@@ -100,7 +100,11 @@ impl Model {
         let probed = here.notes_of(machine::Trust::Measured).next().is_some();
         Ok(Some((
             here.basis(),
-            if probed { "probed" } else { "not probed" }.to_string(),
+            if probed {
+                probed_when()
+            } else {
+                "not probed".to_string()
+            },
         )))
     }
 
@@ -220,5 +224,18 @@ fn weights_fit(machine: &Machine, policies: &[sim::PolicySpec]) -> Result<(), Fa
             machine.name
         ))),
         None => Ok(()),
+    }
+}
+
+/// Neighbours of a shared machine leave more or less of a cache from one minute to the next: an older probe says its age.
+fn probed_when() -> String {
+    let minutes = ::measured::kept_age().map_or(0, |age| age.as_secs() / 60);
+    match minutes {
+        0..10 => "probed".to_string(),
+        10..100 => format!("probed {minutes} min ago"),
+        _ => match minutes / 60 {
+            hours @ 0..48 => format!("probed {hours} h ago"),
+            hours => format!("probed {} days ago", hours / 24),
+        },
     }
 }

@@ -15,6 +15,7 @@ const ADDED: &[&str] = &[
     "otherwise",
     "exit",
     "basis",
+    "faults_ns",
     "part",
     "timeline",
     "profile",

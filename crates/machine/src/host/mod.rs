@@ -77,7 +77,12 @@ impl HostReport {
     /// The basis of the machine's figures in a sentence or two, for readers of times that were simulated on it.
     pub fn basis(&self) -> String {
         let about = |trust| {
-            let about: Vec<&str> = self.notes_of(trust).map(|note| note.about.as_str()).collect();
+            let mut about: Vec<&str> = Vec::new();
+            for note in self.notes_of(trust) {
+                if !about.contains(&note.about.as_str()) {
+                    about.push(&note.about);
+                }
+            }
             about.join(", ")
         };
         if self.notes_of(Trust::Measured).next().is_none() {
