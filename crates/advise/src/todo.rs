@@ -3,19 +3,18 @@
 //! A change counts only if its simulation gained something. A cause whose cure cannot be simulated counts by what is waited
 //! for it, and says so. The rest is one sentence.
 
+mod colors;
+mod homes;
+mod otherwise;
+
 use std::iter::once;
 
-use policy::{Kind, Name};
-use results::{
-    Advice, Cause, CauseKind, HomesAdvice, Instead, Outcome, RemoteReason, Side, Todo, count, percent, short,
-};
-
 use results::allocators::is_library_source;
+use results::{Advice, Cause, CauseKind, Instead, Side, Todo, short};
 
-use crate::homes::FORETOLD;
-use crate::settings::Settings;
-use crate::words::{NOTHING, list, saved};
-use crate::{basis, cdpc, faults, range, sharing, slots};
+use crate::words::{NOTHING, saved};
+use crate::{faults, range, sharing};
+pub use otherwise::otherwise;
 
 /// A cure that nobody has simulated is worth naming from this share of the time on.
 const WORTH: f64 = 0.05;
@@ -49,10 +48,10 @@ pub fn todo(advice: &Advice, huge_pages: Option<Todo>, has_ranges: bool) -> Vec<
             }
         }
     }
-    all.extend(homes(advice));
+    all.extend(homes::homes(advice));
     all.extend(threads(advice));
     all.extend(order(advice));
-    all.extend(colors(advice, base));
+    all.extend(colors::colors(advice, base));
     all.extend(faults::todo(advice, NOTHING));
     all.extend(huge_pages);
     let rank = |todo: &Todo| todo.gain.unwrap_or(EXPECTED * todo.share);
@@ -165,78 +164,6 @@ fn named(function: &str) -> Option<String> {
     (function != sim::UNKNOWN_CODE).then(|| function.to_string())
 }
 
-/// What brings remote data near.
-fn homes(advice: &Advice) -> Option<Todo> {
-    let homes = advice.homes.as_ref()?;
-    let mut useful = homes
-        .remedies
-        .iter()
-        .filter(|remedy| remedy.gain >= NOTHING && !remedy.how.is_empty());
-    let Some(best) = useful.next() else {
-        return filled_elsewhere(homes);
-    };
-    let instead = useful.map(|remedy| Instead {
-        action: remedy.how.clone(),
-        conditions: remedy.conditions.clone(),
-        gain: remedy.gain,
-        range: None,
-    });
-    let worst = homes.structures.first();
-    // Lines that threads take from one another are an item of their own, and no place of the page mends them.
-    if worst.is_some_and(|worst| is_taken_away(advice, &worst.name)) {
-        return None;
-    }
-    let reason = worst.and_then(|worst| worst.reasons.first());
-    Some(Todo {
-        data: worst.map(|worst| worst.name.clone()),
-        kind: "pages-remote".to_string(),
-        because: format!(
-            "{} of the time is waiting for another node's memory{}",
-            percent(homes.remote_share),
-            reason.map_or_else(String::new, |of| format!("; most of it is {}", of.reason))
-        ),
-        action: best.how.clone(),
-        conditions: best.conditions.clone(),
-        instead: instead.take(1).collect(),
-        share: homes.remote_share,
-        gain: Some(best.gain),
-        ..Todo::default()
-    })
-}
-
-/// Data that one thread fills for others. The simulation keeps the filling where it is, which is remote then: in a short run that
-/// costs as much as it saves, while threads that fill their own parts have neither.
-fn filled_elsewhere(homes: &HomesAdvice) -> Option<Todo> {
-    let worst = homes.structures.first()?;
-    let main = worst.reasons.first()?;
-    let foretold = homes.remedies.iter().find(|remedy| remedy.name == FORETOLD)?;
-    let later = foretold.later_gain.filter(|later| *later >= NOTHING)?;
-    (homes.remote_share >= WORTH && main.reason == RemoteReason::FirstTouch).then(|| Todo {
-        data: Some(worst.name.clone()),
-        kind: "pages-remote".to_string(),
-        because: format!(
-            "{} of the time is waiting for another node's memory, most of it {}; near, the second half of the misses takes {} \
-             less of the time",
-            percent(homes.remote_share),
-            main.reason,
-            percent(later)
-        ),
-        action: foretold.how.clone(),
-        share: homes.remote_share,
-        ..Todo::default()
-    })
-}
-
-/// Whether the waiting for some data is for lines that are lost to writes of other data in them.
-fn is_taken_away(advice: &Advice, structure: &str) -> bool {
-    let falsely = |cause: &&Cause| cause.kind == CauseKind::FalseSharing && cause.structure == structure;
-    let share: f64 = advice.causes.iter().filter(falsely).map(|cause| cause.share).sum();
-    advice
-        .homes
-        .as_ref()
-        .is_some_and(|homes| share > 0.5 * homes.remote_share)
-}
-
 /// Where threads belong.
 fn threads(advice: &Advice) -> Option<Todo> {
     let sharing = advice.sharing.as_ref().filter(|sharing| sharing::matters(sharing))?;
@@ -268,229 +195,56 @@ fn order(advice: &Advice) -> Option<Todo> {
     })
 }
 
-/// Colors of pages: the best of what was simulated, and what else gains something.
-fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
-    let of_slots = advice.slots.as_ref().filter(|slots| slots::gains(slots));
-    let of_slots = of_slots.filter(|slots| !basis::may_be_chance(advice, &slots.policy));
-    let of_slots = of_slots.map(|slots| {
-        let name = slots.written.as_deref().unwrap_or("program.slots");
-        let action = format!("domicile run --slots {name} -- PROGRAM (`--write-slots {name}` writes the plan)");
-        ("cache-slots", slots.gain, slots.verdict.clone(), action)
-    });
-    // Arrays are colored where a program's parallel loops are described: in a program with one thread there is nothing to
-    // describe.
-    let described = advice.cdpc.as_ref().is_some_and(|cdpc| cdpc.hints.loops > 0);
-    let named = recolored(advice, base).filter(|_| advice.trace.threads > 1 || described);
-    let best = named.max_by(|a, b| basis::gain(base, a.1).total_cmp(&basis::gain(base, b.1)));
-    let of_policy = best.map(|(color, best)| {
-        let because = format!(
-            "pages that are used together compete for the same sets of a cache: `{}` takes {} less time than `{}`",
-            best.policy,
-            percent(basis::gain(base, best)),
-            base.policy
-        );
-        let action = match advice.cdpc.as_ref().filter(|cdpc| cdpc::gains(cdpc)) {
-            Some(cdpc) if cdpc.policy == best.policy => cdpc.next.clone(),
-            // The run-time colors arrays that the program describes.
-            _ => format!(
-                "build it with domicile-cc, which describes its parallel loops, and start it with `domicile run --policy \
-                 {color} -- PROGRAM`"
-            ),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::Collision;
+
+    #[test]
+    fn a_command_is_typed_again_as_it_was() {
+        let advice = |program: &str, arguments: &[&str]| Advice {
+            program: program.to_string(),
+            arguments: arguments.iter().map(|word| (*word).to_string()).collect(),
+            ..Advice::default()
         };
-        ("page-colors", basis::gain(base, best), because, action)
-    });
-    let mut all: Vec<_> = of_slots
-        .into_iter()
-        .chain(of_policy)
-        .filter(|(_, gain, ..)| *gain >= NOTHING)
-        .collect();
-    all.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mut all = all.into_iter();
-    let (kind, gain, because, action) = all.next()?;
-    Some(Todo {
-        kind: kind.to_string(),
-        because,
-        action,
-        instead: all
-            .map(|(_, gain, _, action)| Instead {
-                action,
-                gain,
-                ..Instead::default()
-            })
-            .collect(),
-        share: gain,
-        gain: Some(gain),
-        ..Todo::default()
-    })
-}
+        assert_eq!(command(&advice("./a", &["two words", "3"])), "./a 'two words' 3");
+        // Imported traces name no program; long commands would fill the screen.
+        assert_eq!(command(&advice("", &[])), PROGRAM);
+        assert_eq!(command(&advice("./a", &["x".repeat(COMMAND).as_str()])), PROGRAM);
+    }
 
-/// What was simulated that differs from the baseline in the colors of pages alone, with the color's name.
-fn recolored<'a>(advice: &'a Advice, base: &'a Outcome) -> impl Iterator<Item = (&'static str, &'a Outcome)> {
-    let now = part(base, Kind::Color);
-    let same_but_color =
-        |outcome: &&Outcome| outcome.order == base.order && part(outcome, Kind::Home) == part(base, Kind::Home);
-    let others = advice.policies.iter().filter(same_but_color);
-    others.filter_map(move |outcome| {
-        let color = part(outcome, Kind::Color).filter(|color| Some(*color) != now)?;
-        let slots = outcome
-            .policy
-            .parse::<Name>()
-            .is_ok_and(|name| name.is(|traits| traits.slots));
-        (!slots).then_some((color, outcome))
-    })
-}
-
-/// Whether something was simulated that differs from the baseline in the homes of pages.
-fn has_other_homes(advice: &Advice, base: &Outcome) -> bool {
-    let mut homes = advice.policies.iter().map(|outcome| part(outcome, Kind::Home));
-    homes.any(|home| home != part(base, Kind::Home))
-}
-
-/// The part of an outcome's policy that is of a kind.
-fn part(outcome: &Outcome, kind: Kind) -> Option<&'static str> {
-    let name = outcome.policy.parse::<Name>().ok()?;
-    name.of(kind).map(|part| part.name)
-}
-
-/// The rest that was looked at, which gains nothing.
-pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
-    let Some(base) = advice.base().filter(|base| base.references > 0) else {
-        return "The trace holds no references.".to_string();
-    };
-    let has = |kind: &str| advice.todo.iter().any(|todo| todo.kind == kind);
-    let mut without: Vec<String> = Vec::new();
-    // A change that gains nothing was tried.
-    let tried = advice
-        .causes
-        .iter()
-        .filter(|cause| cause.gain.is_some_and(|gain| gain < NOTHING));
-    let mut tried: Vec<String> = tried
-        .map(|cause| format!("{} at {}", cure(cause), place(cause)))
-        .collect();
-    tried.sort();
-    tried.dedup();
-    without.extend(tried.into_iter().take(2));
-    let near = advice.homes.iter().flat_map(|homes| &homes.remedies);
-    let no_home_gains = !near.into_iter().any(|remedy| remedy.gain >= NOTHING);
-    if advice.machine.nodes > 1 && no_home_gains && has_other_homes(advice, base) {
-        without.push("other nodes for pages".to_string());
-    }
-    let colors_gain = recolored(advice, base).any(|(_, outcome)| basis::gain(base, outcome) >= NOTHING);
-    let tried_colors = recolored(advice, base).next().is_some() && !colors_gain;
-    if !has("page-colors") && !has("cache-slots") && tried_colors {
-        without.push("other colors of pages".to_string());
-    }
-    if advice.sharing.is_some() && !has("threads-apart") {
-        without.push("other cpus for threads".to_string());
-    }
-    if advice.work.is_some() && !has("order-of-work") {
-        without.push("another order of the marked work".to_string());
-    }
-    let mut text = String::new();
-    // Of a machine that was not used nothing is found.
-    if let Some(homes) = advice.homes.as_ref().filter(|homes| !homes.on_one_node.is_empty()) {
-        text += &format!("{} ", homes.on_one_node);
-    }
-    text += match advice.todo.is_empty() {
-        true => "Nothing to do was found that gains 1%",
-        false => "Nothing else gains 1%",
-    };
-    if !without.is_empty() {
-        text += &format!(" (simulated, too: {})", list(&without));
-    }
-    text.push('.');
-    if let Some(native) = advice.native.as_ref().filter(|native| !native.is_right()) {
-        text += &match native.ratio() {
-            ratio if ratio > 1.0 => {
-                format!(
-                    " The program takes {ratio:.1} times as long as simulated: more may be gained, here or elsewhere."
-                )
-            }
-            ratio => format!(
-                " The program takes {} of the simulated time: less may be gained.",
-                percent(ratio)
-            ),
+    #[test]
+    fn false_sharing_names_both_accesses() {
+        let side = |field: &str, source: &str| Side {
+            field: field.to_string(),
+            source: Some(source.to_string()),
+            ..Side::default()
         };
-        if !(1.0 / FAR_OFF..=FAR_OFF).contains(&native.ratio()) {
-            text += " `domicile probe --fresh` measures this machine again.";
-        }
-    }
-    let half = base
-        .windows
-        .as_ref()
-        .and_then(|windows| windows.ns_per_reference.relative());
-    if let Some(half) = half.filter(|half| *half > FEW_WINDOWS && !advice.todo.is_empty()) {
-        text += &format!(
-            " The windows differ so much (time ± {}) that gains of the whole run may be others: record more of them.",
-            percent(half)
+        let line = |structure: &str, misses, fields: [&str; 2]| Collision {
+            structure: structure.to_string(),
+            misses,
+            sides: vec![side(fields[0], "a.c:1"), side(fields[1], "a.c:2")],
+            ..Collision::default()
+        };
+        let advice = Advice {
+            false_sharing: vec![
+                line("other", 90, ["x", "y"]),
+                line("counters", 20, ["hits", "misses"]),
+                line("counters", 10, ["hits", "spare"]),
+            ],
+            ..Advice::default()
+        };
+        let cause = |kind, structure: &str| Cause {
+            kind,
+            structure: structure.to_string(),
+            ..Cause::default()
+        };
+        let of = |kind, structure| sides(&advice, &cause(kind, structure));
+        assert_eq!(
+            of(CauseKind::FalseSharing, "counters"),
+            ": hits at a.c:1 and misses at a.c:2"
         );
-    }
-    if advice.todo.is_empty() {
-        text += &format!(" {}", why_nothing(advice, base));
-        if advice.machine.name == range::MEASURED && advice.native.is_none() && !is_short(base) {
-            text += match settings.ran {
-                true => " It was not timed by itself, so more may be gained.",
-                false => " No time was measured (`domicile advise -- PROGRAM` does), so more may be gained.",
-            };
-        }
-    }
-    if settings.no_colors.is_some() {
-        text += " Page colors do nothing here (probe).";
-    }
-    text
-}
-
-/// Half an interval of the time, as a part of it, beyond which windows are too few for gains.
-const FEW_WINDOWS: f64 = 0.5;
-/// A simulated time that is so many times too long or too short may be that of a machine that has changed: neighbours leave more or
-/// less of the last level than when it was probed.
-const FAR_OFF: f64 = 2.0;
-
-/// A program's start alone takes about so many references.
-const START: u64 = 200_000;
-
-fn is_short(base: &Outcome) -> bool {
-    base.references < START && base.windows.is_none()
-}
-
-fn why_nothing(advice: &Advice, base: &Outcome) -> String {
-    let time = &base.time_ns;
-    let waits = time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall;
-    let waits = waits as f64 / time.worked().max(1) as f64;
-    let own = |cause: &&Cause| !cause.file.as_deref().is_some_and(is_library_source);
-    match advice.causes.iter().find(own) {
-        _ if is_short(base) => format!(
-            "So short a run ({} references) is mostly the start of the program.",
-            count(base.references)
-        ),
-        Some(worst) if waits >= WORTH => format!(
-            "It waits for memory for {} of its time, most at {} for `{}`: {}.",
-            percent(waits),
-            place(worst),
-            short(&worst.structure),
-            worst.why
-        ),
-        _ => format!("It waits for memory for {} of its time.", percent(waits)),
-    }
-}
-
-fn place(cause: &Cause) -> String {
-    short(cause.source.as_ref().unwrap_or(&cause.function))
-}
-
-/// A cure in two words.
-fn cure(cause: &Cause) -> &'static str {
-    match cause.kind {
-        CauseKind::WalksAcross => "interchange",
-        CauseKind::PowerOfTwo => "padding",
-        CauseKind::UnusedFields | CauseKind::FieldsApart => "splitting elements",
-        CauseKind::ThinPages | CauseKind::TlbReach => "huge pages",
-        CauseKind::LateReuse | CauseKind::Bandwidth => "tiling",
-        CauseKind::PointerChasing => "chains in turn",
-        CauseKind::Irregular => "prefetching",
-        CauseKind::SameIndex => "interleaving",
-        CauseKind::FalseSharing => "lines apart",
-        CauseKind::ArraysCollide => "shifted arrays",
-        _ => "the change",
+        assert_eq!(of(CauseKind::FalseSharing, "third"), "");
+        assert_eq!(of(CauseKind::TrueSharing, "counters"), "");
     }
 }
