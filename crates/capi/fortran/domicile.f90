@@ -81,7 +81,7 @@ module domicile
 
   ! What became of calls of domicile_ship, and the cost of one, in nanoseconds.
   type, bind(c), public :: domicile_caches_state
-    integer(c_size_t) :: size = 96
+    integer(c_size_t) :: size = 104
     integer(c_int64_t) :: caches = 0
     integer(c_int64_t) :: hand_over_ns = 0
     integer(c_int64_t) :: wake_ns = 0
@@ -93,6 +93,7 @@ module domicile
     integer(c_int64_t) :: fits_no_caches = 0
     integer(c_int64_t) :: too_short = 0
     integer(c_int64_t) :: nested = 0
+    integer(c_int64_t) :: no_gain = 0
   end type
 
   interface

@@ -51,8 +51,10 @@ pub struct domicile_caches_state {
     pub fits_no_caches: u64,
     /// the work of the home takes less time than four hand-overs, by its mean,
     pub too_short: u64,
-    /// or the caller was already eight levels deep in nested shipped work.
+    /// the caller was already eight levels deep in nested shipped work,
     pub nested: u64,
+    /// or calls that were timed both ways, in turns, were not faster when shipped. That is tried again now and then.
+    pub no_gain: u64,
 }
 
 // SAFETY: it is `repr(C)`, its size comes first, and the rest is numbers.
@@ -82,6 +84,7 @@ impl From<&Caches> for domicile_caches_state {
             fits_no_caches: of(Inline::FitsNoCaches),
             too_short: of(Inline::TooShort),
             nested: of(Inline::Nested),
+            no_gain: of(Inline::NoGain),
         }
     }
 }

@@ -19,18 +19,21 @@ pub enum Inline {
     /// The work takes less time than four hand-overs, to a worker that sleeps where it does (condition 1). The mean of the
     /// home's calls counts.
     TooShort,
+    /// Both ways were timed in turns, and shipping was not the faster one. It is tried again now and then.
+    NoGain,
     /// The worker runs work within work within work, and waits for others: its stack has an end.
     Nested,
 }
 
 impl Inline {
-    pub const ALL: [Inline; 7] = [
+    pub const ALL: [Inline; 8] = [
         Inline::Here,
         Inline::OneCache,
         Inline::Forked,
         Inline::FitsOneCache,
         Inline::FitsNoCaches,
         Inline::TooShort,
+        Inline::NoGain,
         Inline::Nested,
     ];
 }
@@ -44,6 +47,7 @@ impl fmt::Display for Inline {
             Inline::FitsOneCache => "all data fits into one cache",
             Inline::FitsNoCaches => "all caches together are too small for the data",
             Inline::TooShort => "the work takes less time than four hand-overs",
+            Inline::NoGain => "shipping was not faster, by calls that were timed both ways",
             Inline::Nested => "the worker is within work of others already",
         })
     }

@@ -1,6 +1,6 @@
 //! A worker on each cache, and the calls that ship work to them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,7 @@ use crate::account::{Account, Counts, Inline};
 use crate::cost::{self, Cost};
 use crate::home::Home;
 use crate::job::hand_over;
+use crate::trial::Trial;
 use crate::worker::{Outside, Worker};
 
 /// A worker, or a caller, looks for so long before it sleeps: twice the stays that pay (up to half a millisecond, Lee12, figure 9).
@@ -45,6 +46,7 @@ pub struct Caches {
     loads: Arc<[AtomicU64]>,
     counts: Counts,
     cost: Cost,
+    trial: Trial,
     /// Forks that the process had come from when the workers were started.
     generation: u64,
 }
@@ -52,6 +54,8 @@ pub struct Caches {
 thread_local! {
     /// The worker that this thread is, and its cache.
     static WORKER: RefCell<Option<(Arc<Worker>, u32)>> = const { RefCell::new(None) };
+    /// Shipped work that this thread is within, wherever that runs.
+    static WITHIN: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Caches {
@@ -84,6 +88,7 @@ impl Caches {
             loads: (0..domains.len().max(1)).map(|_| AtomicU64::new(0)).collect(),
             counts: Counts::default(),
             cost: Cost::default(),
+            trial: Trial::default(),
             generation: forks::generation(),
             domains,
         };
@@ -149,6 +154,7 @@ impl Caches {
         );
         let (number, is_timed) = home.called();
         let work = || {
+            let _within = Within::begin();
             let began = is_timed.then(Instant::now);
             let value = work();
             if let Some(began) = began {
@@ -156,7 +162,21 @@ impl Caches {
             }
             value
         };
-        match self.inline(home, number) {
+        if let Some(why) = self.inline(home, number) {
+            self.counts.inline(why);
+            return work();
+        }
+        // Work at its caller's cache is timed, too: it waits for what others bring there.
+        let way = match WITHIN.get() {
+            0 => self.trial.begins(),
+            _ => self.trial.within(),
+        };
+        let began = way.is_timed().then(Instant::now);
+        let why = match self.here() {
+            Some(here) if here == home.cache => Some(Inline::Here),
+            _ => way.stays.then_some(Inline::NoGain),
+        };
+        let value = match why {
             Some(why) => {
                 self.counts.inline(why);
                 work()
@@ -165,19 +185,20 @@ impl Caches {
                 self.counts.shipped();
                 self.hand(home.cache, work)
             }
+        };
+        if let Some(began) = began {
+            self.trial.took(way, began.elapsed());
         }
+        value
     }
 
-    /// Why work is not shipped. `number`: the home's calls before.
+    /// Why work cannot be shipped, or should not by the rules. `number`: the home's calls before.
     fn inline(&self, home: &Home, number: u64) -> Option<Inline> {
         if self.workers.len() < 2 {
             return Some(Inline::OneCache);
         }
         if forks::generation() != self.generation {
             return Some(Inline::Forked);
-        }
-        if self.here() == Some(home.cache) {
-            return Some(Inline::Here);
         }
         if WORKER.with_borrow(|known| known.as_ref().is_some_and(|(worker, _)| worker.is_deep())) {
             return Some(Inline::Nested);
@@ -239,6 +260,22 @@ impl Caches {
             Some(own) => hand_over(work, |errand| worker.hand(errand), SPIN, &*own),
             None => hand_over(work, |errand| worker.hand(errand), SPIN, &Outside),
         }
+    }
+}
+
+/// While shipped work runs on a thread.
+struct Within;
+
+impl Within {
+    fn begin() -> Within {
+        WITHIN.set(WITHIN.get() + 1);
+        Within
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        WITHIN.set(WITHIN.get() - 1);
     }
 }
 

@@ -27,6 +27,7 @@ mod caches;
 mod cost;
 mod home;
 mod job;
+mod trial;
 mod worker;
 
 pub use account::{Account, Inline};

@@ -657,9 +657,13 @@ typedef struct domicile_caches_state {
      */
     uint64_t too_short;
     /**
-     * or the caller was already eight levels deep in nested shipped work.
+     * the caller was already eight levels deep in nested shipped work,
      */
     uint64_t nested;
+    /**
+     * or calls that were timed both ways, in turns, were not faster when shipped. That is tried again now and then.
+     */
+    uint64_t no_gain;
 } domicile_caches_state;
 
 #ifdef __cplusplus

@@ -106,7 +106,7 @@ static domicile_caches_state asked(void) {
 
 static unsigned long all_calls(void) {
     domicile_caches_state of = asked();
-    return of.shipped + of.here + of.one_cache + of.forked + of.fits_one_cache + of.fits_no_caches + of.too_short + of.nested;
+    return of.shipped + of.here + of.one_cache + of.forked + of.fits_one_cache + of.fits_no_caches + of.too_short + of.nested + of.no_gain;
 }
 
 /* A child has no workers, and its work runs all the same; one whose work ends the program ends. */
