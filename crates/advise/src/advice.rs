@@ -129,7 +129,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         timeline: true,
         profile: true,
         remote: plan.all && machine.memory.all_nodes() > 1,
-        sharing: plan.all && trace.threads().len() > 1 && machine.divided_cache().is_some(),
+        sharing: plan.all && trace.threads().len() > 1 && machine.divided_cache_for(trace.threads().len()).is_some(),
         ..Detail::default()
     };
     let mut config = settings.config(machine, plan.first.clone(), detail);

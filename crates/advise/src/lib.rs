@@ -67,7 +67,7 @@ pub use facts::limits;
 pub use gaps::in_words as gaps_in_words;
 pub use names::policies;
 pub use settings::{Policies, Progress, Settings};
-pub use sharing::{PlacementForm, matters as placement_matters, placement_text};
+pub use sharing::{PlacementForm, matters as placement_matters, placement, placement_text};
 pub use slots::gains as slots_gain;
 pub use words::{cdpc_in_words, regions_in_words, slots_in_words};
 pub use work::class_in_words;

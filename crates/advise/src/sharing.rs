@@ -4,6 +4,7 @@
 //! The graph and the groups say what could matter. Whether it does is simulated: the threads placed in their order, each
 //! group under a cache of its own, and all of them spread over the caches.
 
+mod file;
 mod forms;
 mod groups;
 mod places;
@@ -17,6 +18,7 @@ use crate::settings::Settings;
 use crate::words::{NOTHING, saved};
 use places::Caches;
 
+pub use file::placement;
 pub use forms::{PlacementForm, placement_text};
 
 /// Names of the placements that are simulated.
@@ -33,7 +35,10 @@ pub fn advice(
     sharing: &Sharing,
 ) -> Result<Option<SharingAdvice>, SimError> {
     let machine = &config.machine;
-    let Some(cache) = machine.divided_cache().filter(|_| trace.threads().len() > 1) else {
+    let Some(cache) = machine
+        .divided_cache_for(trace.threads().len())
+        .filter(|_| trace.threads().len() > 1)
+    else {
         return Ok(None);
     };
     let caches = Caches {

@@ -172,7 +172,9 @@ fn threads(advice: &Advice) -> Option<Todo> {
     (gain >= NOTHING).then(|| Todo {
         kind: "threads-apart".to_string(),
         because: sharing.verdict.clone(),
-        action: "add `--write-placement threads.sh`, which pins each thread by taskset".to_string(),
+        action: format!(
+            "add `--write-placement threads.toml`, and start it with `domicile run --placement threads.toml -- {PROGRAM}`"
+        ),
         share: gain,
         gain: Some(gain),
         ..Todo::default()

@@ -101,10 +101,10 @@ fn what_cannot_be_placed_is_said_before_anything_runs() {
     let file = room.path("pack");
     let advise = |more: &[&str]| output(&[&["advise", &trace], more].concat(), 2).1;
     let said = advise(&["--machine", &machine, "--write-placement", &file]);
-    assert!(said.contains("--placement-form taskset"), "{said}");
+    assert!(said.contains("`--placement-form` with `run`, `taskset`"), "{said}");
     let script = room.path("pack.sh");
-    let said = advise(&["--machine", "simos-r4400", "--write-placement", &script]);
-    assert!(said.contains("several caches that each serve several cpus"), "{said}");
+    let said = advise(&["--machine", "simos-r4400", "--cpus", "1", "--write-placement", &script]);
+    assert!(said.contains("several caches of one level"), "{said}");
     let said = advise(&[
         "--machine",
         &machine,
@@ -122,4 +122,104 @@ fn what_cannot_be_placed_is_said_before_anything_runs() {
     let said = simulate(&["--place-threads", "0,1", "--policy", "cdpc"]);
     assert!(said.contains("goes without policy"), "{said}");
     assert!(!std::path::Path::new(&script).exists());
+}
+
+/// Two cpus, each with a cache of its own.
+fn two_caches(room: &Room) -> String {
+    let machine = MACHINE
+        .replace("four-caches", "two-caches")
+        .replace("cpus = 16", "cpus = 2");
+    room.file(
+        "two-caches.toml",
+        &machine.replace("cpus_per_instance = 4", "cpus_per_instance = 1"),
+    )
+}
+
+#[test]
+fn more_threads_than_cpus_are_placed_where_each_cpu_has_its_cache() {
+    let room = Room::new();
+    let trace = room.trace("groups.trace", &program());
+    let file = room.path("threads.toml");
+    let machine = two_caches(&room);
+    let advice = &json(&[
+        "advise",
+        &trace,
+        "--machine",
+        &machine,
+        "--json",
+        "--write-placement",
+        &file,
+    ])[0];
+    let sharing = &advice["sharing"];
+    assert_eq!(
+        (&sharing["cpus_per_cache"], &sharing["placements"][0]["name"]),
+        (&1.into(), &"grouped".into())
+    );
+    let written = std::fs::read_to_string(&file).unwrap();
+    let way = written.split("[[ways]]").nth(1).unwrap();
+    let cpus = |group: u64| {
+        [0, 0, 1, 1, 0, 0, 1, 1]
+            .map(|of| of ^ group)
+            .map(|cpu| format!("[{cpu}]"))
+            .join(", ")
+    };
+    assert!(
+        [0, 1]
+            .iter()
+            .any(|first| way.contains(&format!("cpus = [{}]", cpus(*first)))),
+        "{written}"
+    );
+    // In order and spread are the same here.
+    assert_eq!(written.matches("[[ways]]").count(), 2, "{written}");
+    assert!(written.contains("name = \"in order\""), "{written}");
+}
+
+#[test]
+fn a_program_runs_with_its_threads_where_a_file_has_them() {
+    let room = Room::new();
+    let allowed = sys::affinity::allowed(None).unwrap();
+    let last = allowed.last().unwrap();
+    let ways = |cpu: u32| {
+        let way = |name: &str| format!("[[ways]]\nname = \"{name}\"\npredicted_ns = 1000000\ncpus = [[{cpu}]]\n");
+        format!("[[threads]]\nname = \"\"\n{}{}", way("grouped"), way("in order"))
+    };
+    let file = room.file("threads.toml", &ways(*last));
+    // It goes on when it has the cpus, and not before.
+    let waits = format!(
+        "until grep -q 'Cpus_allowed_list:[[:space:]]*{last}$' /proc/$$/status; do :; done; echo there; exit 3"
+    );
+    let (out, said) = output(&["run", "--placement", &file, "--", "sh", "-c", &waits], 3);
+    assert_eq!(out, "there\n");
+    assert!(said.contains("1 of 1 threads placed (grouped)"), "{said}");
+
+    let (out, _) = output(&["run", "--placement", &file, "--rounds", "3", "--", "true"], 0);
+    for named in ["3 rounds in turns", "unplaced", "grouped", "in order", "1.00 ms"] {
+        assert!(out.contains(named), "{out}");
+    }
+    let refused = |file: &str, more: &[&str], code: i32, named: &str| {
+        let said = output(&[&["run", "--placement", file], more].concat(), code).1;
+        assert!(said.contains(named), "{said}");
+    };
+    refused(&file, &["--rounds", "2", "--", "false"], 1, "did not end in good order");
+    refused(&file, &["--children", "--", "true"], 2, "leave out --children");
+    refused(
+        &room.file("no.toml", &ways(9999)),
+        &["--", "true"],
+        1,
+        "cpus 9999 of way `grouped`",
+    );
+    refused(
+        &room.file("short.toml", "[[threads]]\n"),
+        &["--", "true"],
+        1,
+        "is no placement of threads",
+    );
+    refused(
+        &room.file("text.toml", "under all"),
+        &["--", "true"],
+        1,
+        "`domicile advise --write-placement",
+    );
+    let said = output(&["run", "--slots", &file, "--rounds", "2", "--", "true"], 2).1;
+    assert!(said.contains("--placement"), "{said}");
 }

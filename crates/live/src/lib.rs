@@ -20,6 +20,7 @@ pub mod engine;
 mod error;
 pub mod homes;
 mod means;
+pub mod placement;
 #[allow(unsafe_code)]
 mod pool;
 pub mod protocol;

@@ -66,6 +66,14 @@ impl Machine {
         };
         self.caches.iter().filter(divides).max_by_key(|cache| cache.level)
     }
+
+    /// The same for so many threads: where they are more than the cpus, those of one cpu are under its own caches together.
+    pub fn divided_cache_for(&self, threads: usize) -> Option<&Cache> {
+        let own = |cache: &&Cache| cache.kind != Kind::Instruction && cache.cpus_per_instance < self.cpus;
+        let of_a_cpu = || self.caches.iter().filter(own).max_by_key(|cache| cache.level);
+        self.divided_cache()
+            .or_else(|| of_a_cpu().filter(|_| threads > self.cpus as usize))
+    }
 }
 
 /// A processor that overlaps: it goes on past a load that has not come, as far as these figures let it.

@@ -10,6 +10,7 @@ mod lists;
 mod live_homes;
 mod live_regions;
 mod outcomes;
+mod placement;
 mod sharing;
 mod split;
 mod traffic;
@@ -24,6 +25,7 @@ pub use lists::{machines, policies};
 pub use live_homes::live_homes;
 pub use live_regions::live_regions;
 pub use outcomes::{own, times};
+pub use placement::{measured_ways, placed};
 pub use split::levels;
 
 /// How many rows of a list are shown: of data structures, lines, arrays, pages.

@@ -27,6 +27,7 @@ mod live_regions;
 mod number;
 mod outcome;
 mod placed;
+mod placement;
 mod profile;
 mod program_change;
 pub mod quantities;
@@ -71,6 +72,7 @@ pub use live_regions::{LiveRegions, PairedProcess, PairingAction, PairingDomain,
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, PageFaults, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};
+pub use placement::{MeasuredWay, PlacedRun, Placement, PlacementThread, PlacementWay};
 pub use profile::{Profile, ProfileFrame, ProfileStack};
 pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};

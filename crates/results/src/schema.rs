@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::run::Run;
 use crate::{
     Advice, Comparison, DaemonStatus, Doctor, ExplainedHints, Imported, LiveHomes, LiveRegions, Outcome, PageMap,
-    Recorded, SCHEMA, Truth,
+    PlacedRun, Recorded, SCHEMA, Truth,
 };
 
 /// What verbs write as JSON: a JSON schema with every type under `$defs`.
@@ -25,6 +25,7 @@ pub fn schema() -> Value {
         generator.subschema_for::<Doctor>(),
         generator.subschema_for::<LiveHomes>(),
         generator.subschema_for::<LiveRegions>(),
+        generator.subschema_for::<PlacedRun>(),
         generator.subschema_for::<Truth>(),
     ];
     let about = json!({
@@ -81,6 +82,7 @@ and the file that `advise` writes, are one object, an [Advice](#advice). One obj
 | `domicile run --json` | [Run](#run), or [LiveHomes](#livehomes) under a policy that moves pages between nodes |
 | `domicile daemon --homes --json` | [LiveHomes](#livehomes) |
 | `domicile daemon --regions --json` | [LiveRegions](#liveregions) |
+| `domicile run --placement FILE --json` | [PlacedRun](#placedrun) |
 | `domicile compare --json`, `domicile report A B --json` | [Comparison](#comparison) |
 | `domicile simulate --explain-hints FILE` | [ExplainedHints](#explainedhints) |
 | `domicile simulate --page-map FILE` | [PageMap](#pagemap) |

@@ -82,6 +82,7 @@ proptest! {
             survives::<ExplainedHints>(seed, absent);
             survives::<PageMap>(seed, absent);
             survives::<Recorded>(seed, absent);
+            survives::<results::PlacedRun>(seed, absent);
             survives::<Imported>(seed, absent);
             survives::<DaemonStatus>(seed, absent);
             survives::<Doctor>(seed, absent);

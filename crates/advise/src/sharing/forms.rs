@@ -55,7 +55,7 @@ impl Member<'_> {
 }
 
 /// As much of a name as Linux keeps.
-fn kept(name: &str) -> &str {
+pub fn kept(name: &str) -> &str {
     let end = (0..=name.len().min(COMM)).rev().find(|end| name.is_char_boundary(*end));
     &name[..end.unwrap_or(0)]
 }

@@ -180,7 +180,7 @@ struct Runs {
 
 /// What takes a placement of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+pub enum Form {
     /// A shell script that calls taskset for each thread
     Taskset,
     /// A shell script that makes threaded control groups with cpusets
@@ -189,6 +189,8 @@ enum Form {
     Systemd,
     /// Layers of the scheduler scx_layered
     ScxLayered,
+    /// A file for `domicile run --placement`, which can measure it, too
+    Run,
 }
 
 impl Form {
@@ -198,16 +200,19 @@ impl Form {
             "cpuset" => Some(Form::Cpuset),
             "slice" => Some(Form::Systemd),
             "json" => Some(Form::ScxLayered),
+            "toml" => Some(Form::Run),
             _ => None,
         }
     }
 
-    fn written(self) -> PlacementForm {
+    /// For whom it is written, where that is not `domicile run`.
+    pub fn scheduler(self) -> Option<PlacementForm> {
         match self {
-            Form::Taskset => PlacementForm::Taskset,
-            Form::Cpuset => PlacementForm::Cpuset,
-            Form::Systemd => PlacementForm::Systemd,
-            Form::ScxLayered => PlacementForm::ScxLayered,
+            Form::Taskset => Some(PlacementForm::Taskset),
+            Form::Cpuset => Some(PlacementForm::Cpuset),
+            Form::Systemd => Some(PlacementForm::Systemd),
+            Form::ScxLayered => Some(PlacementForm::ScxLayered),
+            Form::Run => None,
         }
     }
 }
@@ -288,7 +293,7 @@ impl Advise {
     }
 
     /// The tool that a placement is written for. A wrong request is reported before a program is run.
-    fn form(&self, machine: &Machine) -> Result<Option<PlacementForm>, Failure> {
+    fn form(&self, machine: &Machine) -> Result<Option<Form>, Failure> {
         let Some(file) = &self.write_placement else {
             return Ok(None);
         };
@@ -297,25 +302,25 @@ impl Advise {
                 "`--write-placement` goes without `--policy`: threads are placed, and compared, where all policies are simulated",
             ));
         }
-        if machine.divided_cache().is_none() {
+        // Programs with more threads than cpus have something to choose where each cpu has its own cache, too.
+        if machine.divided_cache_for(usize::MAX).is_none() {
             return Err(Failure::usage(format!(
-                "`--write-placement` needs a machine with several caches that each serve several cpus, and {} has none; see \
-                 `domicile machine list`",
+                "`--write-placement` needs a machine with several caches of one level, and {} has none; see `domicile machine list`",
                 machine.name
             )));
         }
         match self.placement_form.or_else(|| Form::of(file)) {
-            Some(form) => Ok(Some(form.written())),
+            Some(form) => Ok(Some(form)),
             None => Err(Failure::usage(format!(
-                "what to write to {} is not known by its name: add `--placement-form taskset`, `cpuset`, `systemd` or \
-                 `scx-layered`, or let the name end in .sh, .cpuset, .slice or .json",
+                "what to write to {} is not known by its name: add `--placement-form` with `run`, `taskset`, `cpuset`, `systemd` \
+                 or `scx-layered`, or let the name end in .toml, .sh, .cpuset, .slice or .json",
                 file.display()
             ))),
         }
     }
 
     /// The files of the results. A file that cannot be written is refused before a program is run.
-    fn places(&self, form: Option<PlacementForm>, details: Option<Top>, json: bool) -> Result<Places, Failure> {
+    fn places(&self, form: Option<Form>, details: Option<Top>, json: bool) -> Result<Places, Failure> {
         let what = "the full result";
         apart(&[
             ("the trace", self.trace.as_deref()),

@@ -6,6 +6,7 @@ mod copies;
 mod follow;
 mod named;
 mod outcome;
+mod placed;
 mod started;
 
 use std::ffi::OsString;
@@ -60,8 +61,9 @@ const MOST_BYTES: u64 = 1 << 20;
 #[command(after_help = "Examples:\n  domicile run --slots cg.toml -- ./cg\n  \
                   domicile run --slots cg.toml --report cg.json --json -- ./cg\n  \
                   domicile run --policy cdpc -- ./swim\n  \
-                  domicile run --policy migrate --children -- make -j8")]
-#[command(group = clap::ArgGroup::new("placement").required(true).args(["slots", "policy"]))]
+                  domicile run --policy migrate --children -- make -j8\n  \
+                  domicile run --placement threads.toml --rounds 7 -- ./pairs")]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["slots", "policy", "placement"]))]
 pub struct Run {
     /// The plan: slots, and the data in each
     #[arg(long, value_name = "FILE")]
@@ -72,6 +74,16 @@ pub struct Run {
     /// Or move pages between memory nodes: migrate, replicate, migrate-replicate
     #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = suggested::policy(names()))]
     policy: Option<Name>,
+
+    /// Keep each thread under its cache, as this file says (TOML): `domicile advise --write-placement FILE.toml` writes one. Threads are
+    /// found by name where names tell them apart, else by the order in which they begin
+    #[arg(long, value_name = "FILE")]
+    placement: Option<PathBuf>,
+
+    /// Run the program so many times in each way of the placement, and as Linux places it, in turns, and print what was predicted beside
+    /// what was measured
+    #[arg(long, value_name = "N", requires = "placement", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
 
     /// Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or
     /// the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]
@@ -114,6 +126,14 @@ pub struct Run {
 
 impl Run {
     pub fn run(&self, console: &mut Console) -> Done {
+        if let Some(file) = &self.placement {
+            return self.place(console, file);
+        }
+        if self.rounds.is_some() {
+            return Err(Failure::usage(
+                "`--rounds` measures a placement of threads: add `--placement FILE`",
+            ));
+        }
         match &self.policy {
             Some(policy) if policy.is(|traits| traits.later.on_misses()) => return self.follow(console, policy),
             policy if self.text.is_some() => {
@@ -207,6 +227,7 @@ impl Run {
         let path = self.report.as_ref().filter(|path| path.as_os_str() != "-");
         apart(&[
             ("`--slots`", self.slots.as_deref()),
+            ("`--placement`", self.placement.as_deref()),
             ("`--report`", path.map(PathBuf::as_path)),
             ("`--observations`", self.watching.observations().map(PathBuf::as_path)),
         ])?;
@@ -264,16 +285,22 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 /// The plan in a file.
 fn planned(path: &Path) -> Result<Plan, Failure> {
+    let text = text_of(path, "plan")?;
+    Plan::read(&text, &path.display().to_string()).map_err(Failure::work)
+}
+
+/// The text of a file that is `what`.
+fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
     use std::io::Read;
     let unread = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", path.display()));
     let mut text = String::new();
     let file = File::open(path).map_err(unread)?;
     file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(unread)?;
     if text.len() as u64 > MOST_BYTES {
-        let why = format!("{} is no plan: more than {MOST_BYTES} bytes", path.display());
+        let why = format!("{} is no {what}: more than {MOST_BYTES} bytes", path.display());
         return Err(Failure::work(why));
     }
-    Plan::read(&text, &path.display().to_string()).map_err(Failure::work)
+    Ok(text)
 }
 
 /// The colors to be used, or why there are none.

@@ -1,13 +1,13 @@
 //! What an advice is written to: files, and the terminal.
 
-use ::advise::PlacementForm;
 use report::Top;
-use results::{Advice, Todo, saved};
+use results::{Advice, SharingAdvice, Todo, saved};
 
-use super::Advise;
+use super::{Advise, Form};
 use crate::console::{Console, quoted};
 use crate::destination::Destination;
 use crate::failure::Failure;
+use crate::verbs::model::HOST;
 use crate::verbs::saved::{named_source, source_text};
 
 impl Advise {
@@ -47,11 +47,18 @@ impl Advise {
         if let Some((place, form)) = places.placement {
             let name = place.path().display().to_string();
             let text = match &advice.sharing {
-                None => Err("one thread ran, and it shares nothing".to_string()),
+                None if advice.trace.threads < 2 => Err("one thread ran, and it shares nothing".to_string()),
+                None => Err(format!(
+                    "each cpu of {} has caches of its own, and there are no more threads than cpus",
+                    advice.machine.name
+                )),
                 Some(sharing) if !::advise::placement_matters(sharing) => {
                     Err("it makes less than 1% of difference under which caches the threads run".to_string())
                 }
-                Some(sharing) => ::advise::placement_text(sharing, form),
+                Some(sharing) => match form.scheduler() {
+                    Some(scheduler) => ::advise::placement_text(sharing, scheduler),
+                    None => for_run(&advice, sharing),
+                },
             };
             let done = text.and_then(|text| match wrote(place.write_text(&text)) {
                 true => Ok(()),
@@ -116,6 +123,21 @@ impl Advise {
     }
 }
 
+/// The placements as `domicile run --placement` takes them.
+fn for_run(advice: &Advice, sharing: &SharingAdvice) -> Result<String, String> {
+    let machine = &advice.machine.name;
+    let numbers = match machine == HOST {
+        true => measured::here().ok().map(|here| here.cpu_numbers),
+        false => None,
+    };
+    let placement = ::advise::placement(sharing, machine, numbers.as_deref())?;
+    let text = toml::to_string(&placement).map_err(|error| error.to_string())?;
+    Ok(format!(
+        "# Threads under caches, the fastest way first. Apply it: domicile run --placement FILE -- {}\n{text}",
+        placement.program
+    ))
+}
+
 /// The line of the source that waits, where its file is here.
 fn code(todo: &Todo) -> Option<String> {
     let line: usize = todo.source.as_ref()?.rsplit_once(':')?.1.parse().ok()?;
@@ -129,7 +151,7 @@ pub struct Places {
     pub result: Option<Destination>,
     pub page: Option<Destination>,
     pub slots: Option<Destination>,
-    pub placement: Option<(Destination, PlacementForm)>,
+    pub placement: Option<(Destination, Form)>,
     pub annotated: Option<Destination>,
     pub details: Option<Top>,
 }

@@ -1,0 +1,211 @@
+//! A program whose threads are kept under chosen caches, and the ways to place them measured beside each other.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use live::placement::{Placer, Process};
+use results::{MeasuredWay, PlacedRun, Placement, PlacementWay};
+use sys::affinity;
+use sys::supervise::Supervisor;
+
+use super::{Run, started};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::verbs::Done;
+
+/// Between two looks at a program's threads: at first, after each new thread, and at most.
+const SOON: Duration = Duration::from_micros(200);
+const LATE: Duration = Duration::from_millis(20);
+
+/// Linux's own placement, among the ways that are measured.
+const UNPLACED: &str = "unplaced";
+
+impl Run {
+    /// Runs the program with its threads placed as a file says, or measures the ways of the file.
+    pub fn place(&self, console: &mut Console, file: &Path) -> Done {
+        if self.children || self.force_colors.is_some() || self.skip_missing || !self.watching.is_unused() {
+            return Err(Failure::usage(
+                "`--placement` keeps threads of one process under caches: leave out --children, --force-colors, --skip-missing, \
+                 --set, --interval, --source and --observations",
+            ));
+        }
+        let placement = read(file)?;
+        let report = self.report_file()?;
+        let (mut outcome, code) = match self.rounds {
+            None => {
+                let way = &placement.ways[0];
+                may_have(&placement, way)?;
+                self.placed_run(&placement, way)?
+            }
+            Some(rounds) => (self.measure(&placement, rounds)?, 0),
+        };
+        outcome.exit_code = Some(code);
+        let text = if console.json() {
+            super::json(&outcome)?
+        } else if outcome.measured.is_empty() {
+            format!("domicile: {}\n", report::placed(&outcome))
+        } else {
+            report::measured_ways(&outcome)
+                .section(console.columns())
+                .trim_start()
+                .to_string()
+        };
+        // What was asked for is the table.
+        let put = match (outcome.measured.is_empty(), &self.report) {
+            (false, None) => console.text(&text),
+            _ => self.put(console, report, &text, outcome.placed == 0),
+        };
+        if let Err(failure) = put {
+            failure.report();
+        }
+        Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    }
+
+    /// Runs the program in its user's sight.
+    fn placed_run(&self, placement: &Placement, way: &PlacementWay) -> Result<(PlacedRun, i32), Failure> {
+        let mut supervisor =
+            Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
+        let mut beside = None;
+        let status = supervisor.run_with(command(&self.command)?, |child| {
+            beside = Some(Beside::begin(child, placement.clone(), way.clone()));
+        });
+        let status = status.map_err(|error| cannot_run(&self.command, &error))?;
+        let outcome = beside.map(Beside::end).unwrap_or_default();
+        Ok((outcome, started::code(status)))
+    }
+
+    /// Runs the program in each way, in turns. It reads nothing, and what it prints is dropped.
+    fn measure(&self, placement: &Placement, rounds: u32) -> Result<PlacedRun, Failure> {
+        for way in &placement.ways {
+            may_have(placement, way)?;
+        }
+        let mut ways = vec![MeasuredWay {
+            name: UNPLACED.to_string(),
+            ..MeasuredWay::default()
+        }];
+        ways.extend(placement.ways.iter().map(|way| MeasuredWay {
+            name: way.name.clone(),
+            predicted_ns: Some(way.predicted_ns),
+            rounds: Vec::new(),
+        }));
+        let mut best = PlacedRun::default();
+        for round in 0..rounds as usize {
+            // Each round begins with another way: what comes first in all of them would bear what changes over the rounds.
+            for at in 0..ways.len() {
+                let at = (at + round) % ways.len();
+                let way = at.checked_sub(1).map(|at| &placement.ways[at]);
+                let (ns, outcome) = self.timed(placement, way)?;
+                ways[at].rounds.push(ns);
+                if at == 1 {
+                    best = outcome;
+                }
+            }
+        }
+        best.measured = ways;
+        Ok(best)
+    }
+
+    /// One run: nanoseconds from its start to its end.
+    fn timed(&self, placement: &Placement, way: Option<&PlacementWay>) -> Result<(u64, PlacedRun), Failure> {
+        let mut command = command(&self.command)?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let began = Instant::now();
+        let mut child = command.spawn().map_err(|error| cannot_run(&self.command, &error))?;
+        let beside = way.map(|way| Beside::begin(child.id(), placement.clone(), way.clone()));
+        let status = child.wait().map_err(|error| cannot_run(&self.command, &error))?;
+        let took = began.elapsed();
+        let outcome = beside.map(Beside::end).unwrap_or_default();
+        if !status.success() {
+            return Err(Failure::work(format!(
+                "{} did not end in good order, and nothing was measured: {status}",
+                self.command[0].to_string_lossy()
+            )));
+        }
+        Ok((u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), outcome))
+    }
+}
+
+/// The thread that places those of a program while it runs.
+struct Beside {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<PlacedRun>,
+}
+
+impl Beside {
+    fn begin(child: u32, placement: Placement, way: PlacementWay) -> Beside {
+        let stop = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let process = Process::new(child);
+            let everywhere = affinity::allowed(None).unwrap_or_default();
+            let mut placer = Placer::new(&placement, &way, everywhere);
+            let mut pause = SOON;
+            while !ended.load(Ordering::Relaxed) {
+                pause = match placer.look(&process) {
+                    true => SOON,
+                    false => (pause * 5 / 4).min(LATE),
+                };
+                thread::park_timeout(pause);
+            }
+            placer.outcome()
+        });
+        Beside { stop, thread }
+    }
+
+    fn end(self) -> PlacedRun {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn command(words: &[OsString]) -> Result<Command, Failure> {
+    let (program, arguments) = words
+        .split_first()
+        .ok_or_else(|| Failure::usage("no program was given"))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+fn cannot_run(words: &[OsString], error: &std::io::Error) -> Failure {
+    Failure::work(format!("cannot run {}: {error}", words[0].to_string_lossy()))
+}
+
+/// The placement in a file.
+fn read(file: &Path) -> Result<Placement, Failure> {
+    let text = super::text_of(file, "placement")?;
+    let refused = |why: String| Failure::work(format!("{} is no placement of threads: {why}", file.display()));
+    let placement: Placement = toml::from_str(&text).map_err(|error| {
+        let place = error.span().map_or(0, |span| text[..span.start].lines().count().max(1));
+        refused(format!(
+            "line {place}: {}; `domicile advise --write-placement FILE.toml` writes one",
+            error.message()
+        ))
+    })?;
+    placement.check().map_err(refused)?;
+    Ok(placement)
+}
+
+/// Whether this process may use the cpus of a way: those that it starts may use no others.
+fn may_have(placement: &Placement, way: &PlacementWay) -> Result<(), Failure> {
+    let Ok(allowed) = affinity::allowed(None) else {
+        return Ok(());
+    };
+    let lacks = |cpus: &&Vec<u32>| !cpus.iter().any(|cpu| allowed.contains(cpu));
+    match way.cpus.iter().find(lacks) {
+        Some(cpus) => Err(Failure::work(format!(
+            "cpus {} of way `{}` cannot be used here, which has {}: the placement is for {}",
+            sys::cpus::list(cpus),
+            way.name,
+            sys::cpus::list(&allowed),
+            placement.machine
+        ))),
+        None => Ok(()),
+    }
+}
