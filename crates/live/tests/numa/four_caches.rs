@@ -3,6 +3,7 @@
 //! The decisions need no luck: as long as nobody has a place, they reckon with the worst that the kernel may do.
 
 mod daemon;
+mod groups;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +23,7 @@ const LARGE: usize = 3072;
 const SMALL: usize = 64;
 const INTERVAL: Duration = Duration::from_millis(300);
 /// More than an emulated machine needs for anything here.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Machine {
     domains: Vec<CacheDomain>,

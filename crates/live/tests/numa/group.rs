@@ -26,6 +26,17 @@ impl Group {
         }
     }
 
+    /// A group below this one.
+    pub fn below(&self, name: &str) -> Group {
+        let group = self.0.join(name);
+        std::fs::create_dir(&group).unwrap();
+        Group(group)
+    }
+
+    pub fn folder(&self) -> &std::path::Path {
+        &self.0
+    }
+
     pub fn write(&self, name: &str, text: &str) {
         self.try_write(name, text).unwrap();
     }
