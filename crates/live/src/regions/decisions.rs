@@ -335,6 +335,11 @@ impl Decisions {
         }
     }
 
+    /// The place that a process has by the last decision.
+    pub fn place(&self, process: u32) -> Option<&[u32]> {
+        self.histories.get(&process)?.placed.as_deref()
+    }
+
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref().map(|(plan, _)| plan)
     }

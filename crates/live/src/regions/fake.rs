@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sys::SysError;
+use sys::cpus::parse_list;
+use sys::cpusets;
 use sys::tasks::Demand;
+use sys::{Problem, SysError};
 
 use super::Whom;
 use super::linux::Linux;
@@ -23,6 +26,8 @@ pub struct Process {
     pub parent: u32,
     pub threads: BTreeMap<u32, Thread>,
     pub cpuset: Vec<u32>,
+    /// Its control group.
+    pub group: Option<PathBuf>,
     /// The error with which the kernel refuses its threads.
     pub refuses: Option<i32>,
     /// The source can neither begin with it, nor say what it uses.
@@ -49,6 +54,11 @@ impl Thread {
         }
     }
 
+    /// True where its cpus were asked for.
+    pub fn was_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// One that this one starts: it inherits the cpus.
     pub fn starts(&self, began: u64) -> Thread {
         Thread {
@@ -70,6 +80,7 @@ impl Process {
             parent: 1,
             threads: BTreeMap::from([(number, Thread::on(&[0, 1]))]),
             cpuset: vec![0, 1],
+            group: None,
             refuses: None,
             no_begin: false,
             no_look: false,
@@ -115,8 +126,56 @@ pub struct World {
     pub units: Option<f64>,
     /// Units that are done in a second.
     pub pace: f64,
-    /// Calls that changed a mask.
+    /// Calls that changed a mask, or the cpus of a group.
     pub changes: usize,
+    pub groups: BTreeMap<PathBuf, Group>,
+}
+
+/// A control group with a cpuset.
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub cpuset: cpusets::Group,
+    /// It has a cpuset that may be written.
+    pub open: bool,
+    /// Threads lose their own choice when the cpuset changes, as before Linux 6.2.
+    pub forgets: bool,
+}
+
+impl Group {
+    /// One that has the cpus of the group above it.
+    pub fn of(above: &[u32]) -> Group {
+        Group {
+            cpuset: cpusets::Group {
+                id: 1,
+                cpus: String::new(),
+                above: above.to_vec(),
+                obstacle: None,
+            },
+            open: true,
+            forgets: false,
+        }
+    }
+}
+
+impl World {
+    /// Somebody chooses the cpus of a group.
+    pub fn choose(&mut self, group: &Path, cpus: &str) {
+        let Some(of) = self.groups.get_mut(group) else { return };
+        of.cpuset.cpus = cpus.to_string();
+        let above = &of.cpuset.above;
+        let chosen = parse_list(cpus).unwrap_or_default();
+        let mut has: Vec<u32> = above.iter().copied().filter(|cpu| chosen.contains(cpu)).collect();
+        if has.is_empty() {
+            has.clone_from(above);
+        }
+        let all = self.processes.values_mut();
+        for process in all.filter(|process| process.group.as_deref() == Some(group)) {
+            match of.forgets {
+                true => process.moves_and_forgets(&has),
+                false => process.moves_to(&has),
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -287,6 +346,42 @@ impl Linux for Fake {
                 (thread.mask, thread.asked) = (mask, Some(cpus.to_vec()));
             }
             Ok(())
+        })
+    }
+
+    fn group_of(&mut self, process: u32) -> Option<PathBuf> {
+        self.change(|world| world.processes.get(&process)?.group.clone())
+    }
+
+    fn in_group(&mut self, group: &Path) -> Vec<u32> {
+        self.change(|world| {
+            let all = world.processes.iter();
+            let inside = all.filter(|(_, process)| process.group.as_deref() == Some(group));
+            inside.map(|(&number, _)| number).collect()
+        })
+    }
+
+    fn group(&mut self, group: &Path) -> Result<cpusets::Group, SysError> {
+        let found = self.change(|world| world.groups.get(group).map(|group| group.cpuset.clone()));
+        found.ok_or_else(|| SysError {
+            path: group.join("cpuset.cpus"),
+            problem: Problem::Absent,
+        })
+    }
+
+    fn choose(&mut self, group: &Path, cpus: &str) -> Result<(), SysError> {
+        let path = group.join("cpuset.cpus");
+        self.change(|world| {
+            world.changes += 1;
+            let problem = match world.groups.get(group) {
+                None => Problem::Absent,
+                Some(group) if !group.open => Problem::Closed,
+                Some(_) => {
+                    world.choose(group, cpus);
+                    return Ok(());
+                }
+            };
+            Err(SysError { path, problem })
         })
     }
 

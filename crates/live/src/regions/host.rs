@@ -22,9 +22,11 @@ use super::log::{Begins, Entry, Log, LoggedDomain, Observed, Seen, VERSION};
 use super::sources::Choice;
 use super::undo::Undo;
 use super::{Config, Whom};
+use grouped::Grouped;
 use sys::cache_domains::CacheDomain;
 use watched::{Unread, Watched, demand};
 
+mod grouped;
 mod placing;
 mod report;
 #[cfg(test)]
@@ -61,6 +63,7 @@ pub struct Host<L: Linux> {
     unread_last: Option<String>,
     restored: u64,
     recovered: u64,
+    grouped: Grouped,
     decided: bool,
 }
 
@@ -103,6 +106,7 @@ impl<L: Linux> Host<L> {
             unread_last: None,
             restored: 0,
             recovered,
+            grouped: Grouped::default(),
             decided: false,
             domains,
             config,
@@ -182,6 +186,7 @@ impl<L: Linux> Host<L> {
                 self.join(process, began);
             }
         }
+        self.look_at_groups()?;
         self.undo.free(&mut self.linux)
     }
 
@@ -200,6 +205,8 @@ impl<L: Linux> Host<L> {
             looks: vec![0; self.domains.len()],
             begun: None,
             placed: false,
+            group: None,
+            unsettled: None,
             pinned: None,
             refused: None,
             unread: Unread::default(),
@@ -312,8 +319,10 @@ impl<L: Linux> Host<L> {
         if watched.busy || watched.cpuset.is_empty() {
             watched.cpuset = self.linux.cpuset(process)?;
         }
-        let mut cpus = watched.cpuset.clone();
+        let cpuset = watched.cpuset.clone();
+        let mut cpus = self.own_cpuset(process)?;
         let name = self.linux.name(process);
+        let watched = self.watched.get_mut(&process)?;
         if !name.is_empty() {
             watched.name = name;
         }
@@ -322,7 +331,7 @@ impl<L: Linux> Host<L> {
         let refused = watched.refused.clone().or_else(|| watched.unread.left());
         // One that rests for an interval is as it was.
         let pinned = match watched.busy {
-            true => self.pinned(process, &threads, &cpus),
+            true => self.pinned(process, &threads, &cpuset),
             false => watched.pinned.clone(),
         };
         let watched = self.watched.get_mut(&process)?;
@@ -331,7 +340,7 @@ impl<L: Linux> Host<L> {
             cpus.retain(|cpu| mask.contains(cpu));
             format!("its owner has pinned it to cpus {}", list(&mask))
         });
-        let left = refused.or(pinned);
+        let left = refused.or(pinned).or(watched.unsettled.take());
         let most = watched.looks.iter().max().copied().filter(|&most| most > 0);
         let seen = most.and_then(|most| watched.looks.iter().position(|&looks| looks == most));
         let usable = |domain: &CacheDomain| domain.cpus.iter().filter(|cpu| cpus.contains(cpu)).count() as u32;

@@ -1,7 +1,7 @@
 //! The questions that the host asks of Linux, apart from working sets; tests put a made-up machine in its place.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sys::tasks::{self, Demand};
@@ -27,6 +27,14 @@ pub trait Linux {
     /// The cpus that a thread may run on; `None` where it is gone.
     fn mask(&mut self, process: u32, thread: u32) -> Option<Vec<u32>>;
     fn allow(&mut self, thread: u32, cpus: &[u32]) -> io::Result<()>;
+    /// The control group that a process is in: its folder.
+    fn group_of(&mut self, process: u32) -> Option<PathBuf>;
+    /// The processes of a control group and of those below it.
+    fn in_group(&mut self, group: &Path) -> Vec<u32>;
+    /// The cpuset of a control group.
+    fn group(&mut self, group: &Path) -> Result<cpusets::Group, SysError>;
+    /// Chooses the cpus of a control group, as a list.
+    fn choose(&mut self, group: &Path, cpus: &str) -> Result<(), SysError>;
     /// All processes that are there, each with its parent.
     fn parents(&mut self) -> Vec<(u32, u32)>;
     /// The time now, as that at which a thread began is counted.
@@ -122,6 +130,22 @@ impl Linux for Here {
 
     fn allow(&mut self, thread: u32, cpus: &[u32]) -> io::Result<()> {
         affinity::allow(Some(thread), cpus)
+    }
+
+    fn group_of(&mut self, process: u32) -> Option<PathBuf> {
+        cpusets::group_of(&self.root, process)
+    }
+
+    fn in_group(&mut self, group: &Path) -> Vec<u32> {
+        processes::of_group(&self.root, group).unwrap_or_default()
+    }
+
+    fn group(&mut self, group: &Path) -> Result<cpusets::Group, SysError> {
+        cpusets::group(&self.root, group)
+    }
+
+    fn choose(&mut self, group: &Path, cpus: &str) -> Result<(), SysError> {
+        cpusets::choose(&self.root, group, cpus)
     }
 
     fn parents(&mut self) -> Vec<(u32, u32)> {

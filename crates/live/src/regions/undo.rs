@@ -1,5 +1,5 @@
-//! The cpus that threads had before, in a file that is written before anything changes: whoever ends, or was killed, leaves
-//! each thread as it was.
+//! The cpus that threads and control groups had before, in a file that is written before anything changes: whoever ends, or was
+//! killed, leaves each as it was.
 //!
 //! A thread gets its cpus back if it is the same one, by the time at which it began, and still has the cpus that were given to it
 //! here, or what its cpuset has left of them. A thread that began later and has the same ones has inherited them, and gets those
@@ -7,6 +7,7 @@
 //!
 //! A thread that cannot have its cpus again stays in the file. The end and the next start try once more.
 
+mod groups;
 mod kept;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use sys::tasks::Demand;
 
 use super::error::RegionsError;
 use super::linux::{Here, Linux};
+use groups::{Groups, Held};
 use kept::{Kept, is_gone};
 
 const FILE: &str = "regions-undo.json";
@@ -33,6 +35,8 @@ const PASSES: usize = 4;
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Saved {
     threads: Vec<Kept>,
+    #[serde(default)]
+    groups: Vec<Held>,
 }
 
 /// The kind of errors of what may work in the next interval.
@@ -58,6 +62,7 @@ pub struct Undo {
     kept: BTreeMap<(u32, u32), Kept>,
     /// The errors of those of them that could not have their cpus again.
     stuck: BTreeMap<(u32, u32), String>,
+    groups: Groups,
 }
 
 /// The folder of the state: of the machine for root, else of the user.
@@ -114,6 +119,7 @@ impl Undo {
             _lock: lock,
             kept: BTreeMap::new(),
             stuck: BTreeMap::new(),
+            groups: Groups::default(),
         })
     }
 
@@ -129,6 +135,7 @@ impl Undo {
             Err(error) => return Err(RegionsError::Unread { path, error }),
         };
         let saved: Saved = serde_json::from_slice(&text).map_err(|error| RegionsError::Damaged { path, error })?;
+        self.groups.held = Groups::known(saved.groups);
         for kept in saved.threads {
             self.kept.insert((kept.process, kept.thread), kept);
         }
@@ -150,6 +157,11 @@ impl Undo {
             path: self.file(),
             error,
         }
+    }
+
+    /// Control groups that could not have their own choice of cpus again so far, each with its error.
+    pub fn stuck_groups(&self) -> impl Iterator<Item = (&PathBuf, &String)> {
+        self.groups.stuck.iter()
     }
 
     /// Those that could not have their cpus again so far.
@@ -243,6 +255,7 @@ impl Undo {
     fn write(&self) -> Result<(), RegionsError> {
         let saved = Saved {
             threads: self.kept.values().cloned().collect(),
+            groups: self.groups.saved(),
         };
         let beside = self.folder.join(format!("{FILE}.new"));
         let written = serde_json::to_vec(&saved).map_err(io::Error::from);
@@ -262,14 +275,16 @@ impl Undo {
         Ok(restored)
     }
 
-    /// Gives all back what they had, and removes the file, unless a thread cannot have its cpus again.
+    /// Gives all back what they had, and removes the file, unless one cannot have its cpus again.
     pub fn restore_all(&mut self, linux: &mut impl Linux) -> Result<u64, RegionsError> {
         let mut processes: Vec<u32> = self.kept.keys().map(|(process, _)| *process).collect();
         processes.dedup();
+        // Within the cpus of a group its threads could not have others.
+        let of_groups = self.put_groups_back(linux);
         let restored: u64 = processes.into_iter().map(|process| self.put_back(linux, process)).sum();
-        let restored = restored + self.put_back_all_started(linux);
+        let restored = of_groups + restored + self.put_back_all_started(linux);
         self.forget(|_| true);
-        if !self.kept.is_empty() {
+        if !self.kept.is_empty() || !self.groups.held.is_empty() {
             self.write()?;
             return Ok(restored);
         }

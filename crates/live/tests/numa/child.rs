@@ -130,6 +130,7 @@ fn inside() {
                 let turns = churned.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed));
                 turns.to_string()
             }
+            ("stride", &[pages]) => stride(pages),
             ("bind", &[node]) => bind(&mapped, node),
             ("fill", &[node, room, spare]) => fill(node, room, spare),
             ("unmap", &[pages]) => unmap(&mapped, pages),
@@ -244,6 +245,24 @@ fn churn(cpu: usize, turns: Arc<AtomicU64>) {
             turns.store(turn + 1, Ordering::Relaxed);
         }
     });
+}
+
+/// Writes to so many pages again and again, in a thread that runs wherever the kernel takes it.
+fn stride(pages: usize) -> String {
+    // So many translations at once are not taken from a TLB one by one: all of the process go.
+    const FLUSHED: usize = 64;
+    let small = |pages: usize| sys::memory::Area::map(pages * PAGE, sys::memory::Size::Small).unwrap();
+    std::thread::spawn(move || {
+        let area = small(pages);
+        for turn in 0.. {
+            (0..pages).for_each(|page| area.set_word(page, 0, turn));
+            // The kernel sees a page touched again only if its translation was dropped in between. An emulated TLB is so large
+            // that it keeps all of them.
+            let gone = small(FLUSHED);
+            (0..FLUSHED).for_each(|page| gone.set_word(page, 0, turn));
+        }
+    });
+    "strides".to_string()
 }
 
 /// Holds memory of a node and does not use it, up to so many pages and until the node has only the spare ones free: what

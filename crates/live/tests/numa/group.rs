@@ -1,12 +1,16 @@
 //! A control group for a program under test.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 /// A control group of our own, with the controllers of nodes and of memory.
 pub struct Group(std::path::PathBuf);
 
 impl Group {
     pub fn new() -> Option<Group> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
         let all = std::path::Path::new("/sys/fs/cgroup");
-        let group = all.join(format!("domicile-test-{}", std::process::id()));
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let group = all.join(format!("domicile-test-{}-{number}", std::process::id()));
         let made = std::fs::write(all.join("cgroup.subtree_control"), "+cpuset +memory")
             .and_then(|()| std::fs::create_dir(&group))
             .map(|()| group.join("cpuset.mems").exists() && group.join("memory.max").exists());
@@ -20,6 +24,17 @@ impl Group {
                 None
             }
         }
+    }
+
+    /// A group below this one.
+    pub fn below(&self, name: &str) -> Group {
+        let group = self.0.join(name);
+        std::fs::create_dir(&group).unwrap();
+        Group(group)
+    }
+
+    pub fn folder(&self) -> &std::path::Path {
+        &self.0
     }
 
     pub fn write(&self, name: &str, text: &str) {

@@ -1,9 +1,11 @@
-//! Pages that follow their users on a machine with several nodes: a real one, or a guest.
+//! Pages that follow their users on a machine with several nodes, and processes paired with its caches ([`four_caches`]): on a
+//! real machine, or in a guest.
 //!
 //! Where pages are is asked of the kernel in two ways, `move_pages(2)` and `/proc/PID/numa_maps`. What a process touches is said
 //! by the test itself, which has the process do so, or by the sources of information that the kernel has.
 
 mod child;
+mod four_caches;
 mod group;
 mod limits;
 

@@ -76,15 +76,16 @@ impl<L: Linux> Host<L> {
     }
 
     /// Returns what kept it from being placed. A process that could not be placed is left alone from then on.
-    fn place(&mut self, process: u32, domains: Option<&[u32]>) -> Result<Option<String>, RegionsError> {
+    pub(super) fn place(&mut self, process: u32, domains: Option<&[u32]>) -> Result<Option<String>, RegionsError> {
         let Some(domains) = domains else {
+            self.leave_group(process)?;
             self.restored += self.undo.restore(&mut self.linux, process)?;
             if let Some(watched) = self.watched.get_mut(&process) {
                 watched.placed = false;
             }
             return Ok(None);
         };
-        let Some(cpuset) = self.linux.cpuset(process) else {
+        let Some(cpuset) = self.own_cpuset(process) else {
             return Ok(Some("it has ended".to_string()));
         };
         let mut cpus: Vec<u32> = domains
@@ -93,6 +94,10 @@ impl<L: Linux> Host<L> {
             .collect();
         cpus.retain(|cpu| cpuset.contains(cpu));
         cpus.sort_unstable();
+        if !cpus.is_empty() && self.place_group(process, domains, &cpus)? {
+            return Ok(None);
+        }
+        self.leave_group(process)?;
         let error = match cpus.is_empty() {
             true => Some(not_now("its cpuset has no cpu of that place any more")),
             false => self.undo.give(&mut self.linux, process, &cpus)?.err(),

@@ -91,6 +91,7 @@ impl<L: Linux> Host<L> {
             });
         }
         notes.extend(self.stuck());
+        notes.extend(self.notes_of_groups());
         if let Some(last) = &self.unread_last {
             notes.push(format!(
                 "working sets that could not be read: {}; each was tried again in the next interval. The last one was that of {last}",

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use results::LiveRegions;
 
+mod grouped;
+
 use super::super::fake::{Fake, Process, Thread};
 use super::super::replay::{ReplayError, replay};
 use super::*;

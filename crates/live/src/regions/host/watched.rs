@@ -1,6 +1,7 @@
 //! A process that is watched, and how busy it was.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use sys::tasks::Demand;
 
@@ -24,11 +25,24 @@ pub struct Watched {
     /// What the source said when it was told that the interval begins, if it was.
     pub begun: Option<Result<(), String>>,
     pub placed: bool,
+    /// The control group by which it has its place; else it has that by affinity.
+    pub group: Option<PathBuf>,
+    /// Why it is left alone in the interval that ends.
+    pub unsettled: Option<String>,
     /// The cpus to which its owner has pinned it.
     pub pinned: Option<Vec<u32>>,
     /// Why it is left alone from now on.
     pub refused: Option<String>,
     pub unread: Unread,
+}
+
+impl Watched {
+    /// It has no place by its group any more.
+    pub fn leave_group(&mut self) {
+        (self.group, self.placed) = (None, false);
+        // To be read anew, even if it is idle.
+        self.cpuset.clear();
+    }
 }
 
 /// Intervals in which a working set could not be read.
