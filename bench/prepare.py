@@ -39,8 +39,17 @@ def build(target):
 
 def memlat(target):
     """The program of random reads in regions of memory."""
-    program = target / "memlat"
-    subprocess.run([os.environ.get("CC", "gcc"), "-O2", "-o", program, ROOT / "workloads/memlat/memlat.c"], check=True)
+    return built(target, ROOT / "workloads/memlat/memlat.c")
+
+
+def neighbor(target):
+    """The program that reads at random until it is stopped."""
+    return built(target, ROOT / "bench/programs/neighbor.c")
+
+
+def built(target, source):
+    program = target / source.stem
+    subprocess.run([os.environ.get("CC", "gcc"), "-O2", "-o", program, source], check=True)
     return program
 
 

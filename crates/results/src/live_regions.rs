@@ -37,7 +37,7 @@ pub struct LiveRegions {
     pub trials: Vec<PairingTrial>,
     /// True where the program's progress says that the last change did not lose.
     pub verified: bool,
-    /// Threads that have the cpus again that they had before: at the end of this run, and at its start from one that was killed.
+    /// Times that a thread got the cpus again that it had before: meanwhile, at the end, and at the start from a run that was killed.
     pub restored_threads: u64,
     pub recovered_threads: u64,
     /// Intervals that were observed.
