@@ -207,13 +207,15 @@ impl Caches {
         if let Some(why) = self.by_size(&bounds) {
             return Some(why);
         }
-        // To wake a worker takes longer than to hand over to one that looks for work.
-        let least = match self.workers[home.cache as usize].is_asleep() {
-            true => Bounds::by_rule(self.cost.asleep_ns).stay_least_ns,
-            false => bounds.stay_least_ns,
-        };
-        let is_short = home.mean_ns().is_some_and(|mean| mean < least);
-        (is_short && !number.is_multiple_of(TRIED)).then_some(Inline::TooShort)
+        let is_short = |least: u64| home.mean_ns().is_some_and(|mean| mean < least);
+        let pays = !is_short(bounds.stay_least_ns) && (!self.sleeps(home, is_short) || home.comes_often(SPIN));
+        (!pays && !number.is_multiple_of(TRIED)).then_some(Inline::TooShort)
+    }
+
+    /// Whether a worker has to be woken for work that is too short for that. To wake it takes longer than to hand over to one that
+    /// looks for work; of calls that come often only the first one pays for it.
+    fn sleeps(&self, home: &Home, is_short: impl Fn(u64) -> bool) -> bool {
+        self.workers[home.cache as usize].is_asleep() && is_short(Bounds::by_rule(self.cost.asleep_ns).stay_least_ns)
     }
 
     /// Why all data is too little or too much for several caches. Nothing where a cache's size is not known.

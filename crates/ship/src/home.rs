@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Data that belongs into one cache. Dropping it gives the room back.
 #[derive(Debug)]
@@ -14,6 +14,9 @@ pub struct Home {
     /// Calls, and the mean time of the work in nanoseconds.
     calls: AtomicU64,
     mean: AtomicU64,
+    /// When a call last found its worker asleep, in nanoseconds since the home was made.
+    found_asleep: AtomicU64,
+    began: Instant,
 }
 
 /// One call of so many is timed.
@@ -31,6 +34,8 @@ impl Home {
             loads: Arc::clone(loads),
             calls: AtomicU64::new(0),
             mean: AtomicU64::new(0),
+            found_asleep: AtomicU64::new(0),
+            began: Instant::now(),
         }
     }
 
@@ -57,6 +62,15 @@ impl Home {
             mean => mean - mean / 8 + time / 8,
         };
         self.mean.store(mean.max(1), Ordering::Relaxed);
+    }
+
+    /// A call finds its worker asleep. Whether the one before did so within this time: then the worker would have been awake by now.
+    pub(crate) fn comes_often(&self, time: Duration) -> bool {
+        let now = u64::try_from(self.began.elapsed().as_nanos())
+            .unwrap_or(u64::MAX)
+            .max(1);
+        let before = self.found_asleep.swap(now, Ordering::Relaxed);
+        before > 0 && u128::from(now.saturating_sub(before)) <= time.as_nanos()
     }
 
     /// The mean time of the work; `None` before the first.
