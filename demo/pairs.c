@@ -8,7 +8,11 @@
 #define ROUNDS 100
 #endif
 
-enum { WORDS = (192 << 10) / sizeof(long) };
+#ifndef BYTES
+#define BYTES (192 << 10)
+#endif
+
+enum { WORDS = BYTES / sizeof(long) };
 
 static struct pair {
     sem_t full, empty;

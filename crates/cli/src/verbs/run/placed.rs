@@ -45,6 +45,9 @@ impl Run {
             Some(rounds) => (self.measure(&placement, rounds)?, 0),
         };
         outcome.exit_code = Some(code);
+        // The file may be of another program, or of the same one by another name.
+        let words = self.command.iter().map(|word| word.to_string_lossy());
+        outcome.program = words.collect::<Vec<_>>().join(" ");
         let text = if console.json() {
             super::json(&outcome)?
         } else if outcome.measured.is_empty() {
