@@ -12,7 +12,6 @@ from measure import interleaved, run, spread, with_spread
 
 MACHINE = "zen3-milan"
 FORMS = ["pprof", "folded", "perfetto", "parquet", "callgrind"]
-BOOK = prepare.ROOT / "docs" / "src" / "profiles.md"
 
 
 def call_stacks(domicile, folder, rounds, quick, report):
@@ -88,14 +87,3 @@ def opening(page):
         return ended / 1000 if drawn else None
     finally:
         driver.quit()
-
-
-def write_book(name, heads, rows, about):
-    """Puts a table between its marks in the book."""
-    cells = lambda row: "| " + " | ".join(row) + " |"
-    table = "\n".join([cells(heads), cells(["---"] * len(heads)), *map(cells, rows)])
-    begin, end = f"<!-- table: bench/run --write-book showing, {name} -->", "<!-- end of table -->"
-    text = BOOK.read_text()
-    before, rest = text.split(begin, 1)
-    after = rest.split(end, 1)[1]
-    BOOK.write_text(f"{before}{begin}\n\n{about}\n\n{table}\n\n{end}{after}")
