@@ -1,7 +1,7 @@
 //! How much memory a process touches in a while: `/proc/PID/clear_refs` and `Referenced:` of `smaps_rollup` (Linux 4.14).
 //!
-//! Clearing takes the accessed bit from each page of a process, and its translations from the TLBs. The kernel takes the bits
-//! for its own decisions about memory, too; a process that is looked at often seems a little less in use to it. Pages of
+//! Clearing takes the accessed bit from each page of a process, and leaves translations in the TLBs: a page whose translation stays there
+//! is not marked again when it is touched, and looks idle. The kernel takes the bits for its own decisions about memory, too; a process that is looked at often seems a little less in use to it. Pages of
 //! program text and of libraries count like all others. Both calls walk all pages of the process.
 
 use crate::{Root, SysError};

@@ -99,7 +99,8 @@ impl Source for Referenced {
     }
 
     fn limit(&self) -> &'static str {
-        "it counts whole pages that were touched once or more in an interval, those of program text and libraries among them"
+        "it counts whole pages that were touched once or more in an interval, those of program text and libraries among them; pages \
+         whose translations stay in the TLB look idle"
     }
 
     fn begin(&mut self, process: u32) -> Result<(), String> {
