@@ -76,7 +76,7 @@ pub fn todo(advice: &Advice, huge_pages: Option<Todo>, has_ranges: bool) -> Vec<
 /// Stands for the program and its arguments.
 const PROGRAM: &str = "PROGRAM";
 /// A longer command would push what it saves off the screen.
-const COMMAND: usize = 40;
+const COMMAND: usize = 24;
 
 /// The command that was recorded, to be typed again.
 fn command(advice: &Advice) -> String {
@@ -173,7 +173,7 @@ fn threads(advice: &Advice) -> Option<Todo> {
         kind: "threads-apart".to_string(),
         because: sharing.verdict.clone(),
         action: format!(
-            "add `--write-placement threads.toml`, and start it with `domicile run --placement threads.toml -- {PROGRAM}`"
+            "repeat this with `--write-placement t.toml`, then `domicile run --placement t.toml -- {PROGRAM}`"
         ),
         share: gain,
         gain: Some(gain),

@@ -70,7 +70,11 @@ impl Overwrite {
             // Names may have several ends: `profile.pb.gz`.
             let dot = name.char_indices().skip(1).find(|(_, letter)| *letter == '.');
             let (stem, ends) = name.split_at(dot.map_or(name.len(), |(at, _)| at));
-            path.with_file_name(format!("{stem}-{number}{ends}"))
+            // KCachegrind knows files by how they begin.
+            match stem == "callgrind" {
+                true => path.with_file_name(format!("{name}-{number}")),
+                false => path.with_file_name(format!("{stem}-{number}{ends}")),
+            }
         };
         let free = std::iter::once(path.to_path_buf())
             .chain((2..MOST_NUMBERS).map(numbered))

@@ -200,7 +200,7 @@ fn a_program_runs_with_its_threads_where_a_file_has_them() {
         let said = output(&[&["run", "--placement", file], more].concat(), code).1;
         assert!(said.contains(named), "{said}");
     };
-    refused(&file, &["--rounds", "2", "--", "false"], 1, "did not end in good order");
+    refused(&file, &["--rounds", "2", "--", "false"], 1, "failed (exit status: 1)");
     refused(&file, &["--children", "--", "true"], 2, "leave out --children");
     refused(
         &room.file("no.toml", &ways(9999)),

@@ -174,9 +174,12 @@ fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> S
     while !fits(&shown) && shown.contains(' ') {
         let text = shown.trim_end_matches(" …");
         let mut kept = text.rfind(' ').unwrap_or(0);
-        // Of words in brackets all are shown, or none.
+        // Of words in brackets, and of what is to be typed, all is shown, or nothing.
         if let Some(open) = text[..kept].rfind(" (").filter(|open| !text[*open..kept].contains(')')) {
             kept = open;
+        }
+        if text[..kept].matches('`').count() % 2 == 1 {
+            kept = text[..kept].rfind(" `").unwrap_or(kept);
         }
         shown.truncate(kept);
         shown += " …";

@@ -107,7 +107,7 @@ fn countable(value: &Value, at: &mut String) -> Result<(), Unreadable> {
                 }
                 *at += name;
                 countable(field, at)?;
-                let is_share = name == "share" || name.ends_with("_share");
+                let is_share = name == "share" || name == "fraction" || name.ends_with("_share");
                 if let Some(number) = field.as_f64().filter(|number| is_share && !SHARES.contains(number)) {
                     return Err(Unreadable::Share {
                         field: at.clone(),

@@ -48,7 +48,10 @@ fn shares_are_parts(value: &mut Value) {
     match value {
         Value::Object(object) => {
             for (name, value) in object {
-                match value.as_f64().filter(|_| name == "share" || name.ends_with("_share")) {
+                match value
+                    .as_f64()
+                    .filter(|_| name == "share" || name == "fraction" || name.ends_with("_share"))
+                {
                     Some(share) => *value = json!(share.rem_euclid(1.0)),
                     None => shares_are_parts(value),
                 }

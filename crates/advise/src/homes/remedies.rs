@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use machine::Machine;
 use policy::{Kind, Later, Name};
+use results::allocators::is_library_source;
 use results::{HomesRemedy, Outcome, RemoteReason, RemoteStructure, StructureKind};
 use sim::{Config, Detail, LINUX, PolicySpec, SimError, misses};
 use trace::Trace;
@@ -198,9 +199,14 @@ fn remedy(base: &Outcome, outcome: &Outcome, name: &str, how: String, pace: Pace
 /// The line that touches what others use, where there is one.
 fn touch_there(structures: &[RemoteStructure]) -> String {
     let bind = "bind each part to its users' node (mbind(2), numa_tonode_memory(3))";
-    // A stack is its own thread's to touch.
+    // A stack is its own thread's to touch, and files and the allocator's memory are filled by no line of the program.
     let misplaced = |structure: &&RemoteStructure| {
-        structure.kind != StructureKind::Stack && of(structure, RemoteReason::FirstTouch) > 0
+        let own = matches!(
+            structure.kind,
+            StructureKind::Symbol | StructureKind::Heap | StructureKind::Array
+        );
+        own && structure.file.as_deref().is_none_or(|file| !is_library_source(file))
+            && of(structure, RemoteReason::FirstTouch) > 0
     };
     let worst = structures
         .iter()

@@ -16,6 +16,7 @@ const ADDED: &[&str] = &[
     "exit",
     "basis",
     "faults_ns",
+    "sharing",
     "part",
     "timeline",
     "profile",

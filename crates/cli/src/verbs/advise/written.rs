@@ -4,7 +4,7 @@ use report::Top;
 use results::{Advice, SharingAdvice, Todo, saved};
 
 use super::{Advise, Form};
-use crate::console::{Console, quoted};
+use crate::console::{self, Console, quoted};
 use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::verbs::model::HOST;
@@ -42,7 +42,7 @@ impl Advise {
                 Some(slots) => format!("no cache slots are proposed: {}", slots.why_not),
                 None => "no cache slots are proposed".to_string(),
             };
-            advice.notes.push(format!("{name} was not written: {why}"));
+            not_written(&mut advice, &name, &why);
         }
         if let Some((place, form)) = places.placement {
             let name = place.path().display().to_string();
@@ -66,7 +66,7 @@ impl Advise {
             });
             match (done, &mut advice.sharing) {
                 (Ok(()), Some(sharing)) => sharing.written = Some(name),
-                (Err(why), _) => advice.notes.push(format!("{name} was not written: {why}")),
+                (Err(why), _) => not_written(&mut advice, &name, &why),
                 _ => {}
             }
         }
@@ -76,9 +76,11 @@ impl Advise {
                 Some(text) => {
                     wrote(place.write_text(&text));
                 }
-                None => advice.notes.push(format!(
-                    "{name} was not written: the program has no line information (compile it with -g)"
-                )),
+                None => not_written(
+                    &mut advice,
+                    &name,
+                    "the program has no line information (compile it with -g)",
+                ),
             }
         }
         let mut full = None;
@@ -121,6 +123,13 @@ impl Advise {
         console.flush()?;
         failed.map_or(Ok(()), Err)
     }
+}
+
+/// What was asked for and is not there is said beside the screen, too, which has no notes.
+fn not_written(advice: &mut Advice, name: &str, why: &str) {
+    let note = format!("{name} was not written: {why}");
+    console::note(format_args!("note: {note}"));
+    advice.notes.push(note);
 }
 
 /// The placements as `domicile run --placement` takes them.

@@ -14,7 +14,7 @@ use sys::affinity;
 use sys::supervise::Supervisor;
 
 use super::{Run, started};
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::verbs::Done;
 
@@ -35,6 +35,13 @@ impl Run {
             ));
         }
         let placement = read(file)?;
+        if Path::new(&placement.program).file_name() != Path::new(&self.command[0]).file_name() {
+            console::note(format_args!(
+                "note: the placement is of {}, and its threads are looked for in {}",
+                placement.program,
+                self.command[0].to_string_lossy()
+            ));
+        }
         let report = self.report_file()?;
         let (mut outcome, code) = match self.rounds {
             None => {
@@ -96,13 +103,15 @@ impl Run {
             predicted_ns: Some(way.predicted_ns),
             rounds: Vec::new(),
         }));
+        let mut supervisor =
+            Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
         let mut best = PlacedRun::default();
         for round in 0..rounds as usize {
             // Each round begins with another way: what comes first in all of them would bear what changes over the rounds.
             for at in 0..ways.len() {
                 let at = (at + round) % ways.len();
                 let way = at.checked_sub(1).map(|at| &placement.ways[at]);
-                let (ns, outcome) = self.timed(placement, way)?;
+                let (ns, outcome) = self.timed(&mut supervisor, placement, way)?;
                 ways[at].rounds.push(ns);
                 if at == 1 {
                     best = outcome;
@@ -113,21 +122,26 @@ impl Run {
         Ok(best)
     }
 
-    /// One run: nanoseconds from its start to its end.
-    fn timed(&self, placement: &Placement, way: Option<&PlacementWay>) -> Result<(u64, PlacedRun), Failure> {
+    /// One run: nanoseconds from its start to its end. A signal that ends us ends the program.
+    fn timed(
+        &self,
+        supervisor: &mut Supervisor,
+        placement: &Placement,
+        way: Option<&PlacementWay>,
+    ) -> Result<(u64, PlacedRun), Failure> {
         let mut command = command(&self.command)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut beside = None;
         let began = Instant::now();
-        let mut child = command.spawn().map_err(|error| cannot_run(&self.command, &error))?;
-        let beside = way.map(|way| Beside::begin(child.id(), placement.clone(), way.clone()));
-        let status = child.wait().map_err(|error| cannot_run(&self.command, &error))?;
+        let status = supervisor.run_with(command, |child| {
+            beside = way.map(|way| Beside::begin(child, placement.clone(), way.clone()));
+        });
         let took = began.elapsed();
+        let status = status.map_err(|error| cannot_run(&self.command, &error))?;
         let outcome = beside.map(Beside::end).unwrap_or_default();
         if !status.success() {
-            return Err(Failure::work(format!(
-                "{} did not end in good order, and nothing was measured: {status}",
-                self.command[0].to_string_lossy()
-            )));
+            let name = self.command[0].to_string_lossy();
+            return Err(Failure::work(format!("{name} failed ({status}); nothing was measured")));
         }
         Ok((u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), outcome))
     }
