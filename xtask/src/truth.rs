@@ -1,5 +1,6 @@
 //! The table of predictions held against the clock, as a part of the book, and the range of gains that comes of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,8 +9,7 @@ use results::{Truth, TruthPair};
 
 const PAGE: &str = "docs/src/truth.md";
 const RANGE: &str = "truth/range.json";
-const BEGIN: &str = "<!-- table: make truth TRUTH_FLAGS=--write-book -->";
-const END: &str = "<!-- end of table -->";
+const BY: &str = ": make truth TRUTH_FLAGS=--write-book -->";
 const LIST: &str = "truth/pairs.toml";
 /// So many pairs may fail, as some do where neighbors are loud: the page names them. Fewer pairs say nothing of the others.
 const FAILED_MOST: usize = 5;
@@ -27,18 +27,14 @@ pub fn write(root: &Path, file: &Path) -> Result<String, String> {
     let range = truth.range.ok_or("no pair says how far predictions are off")?;
     let date = said_by(root, "date", &["-u", "+%F"]);
     let page = root.join(PAGE);
+    let maker = maker(&truth.about.processor);
     let whole = std::fs::read_to_string(&page).map_err(|error| format!("cannot read {PAGE}: {error}"))?;
-    let start = whole
-        .find(BEGIN)
-        .ok_or_else(|| format!("{PAGE} has no mark `{BEGIN}`"))?;
-    let stop = whole.find(END).ok_or_else(|| format!("{PAGE} has no mark `{END}`"))?;
-    let made = format!(
-        "{}{BEGIN}\n\n{}\n{}",
-        &whole[..start],
-        part(root, &truth, &date),
-        &whole[stop..]
-    );
+    let made = with_table(&whole, &maker, &part(root, &truth, &date));
     std::fs::write(&page, made).map_err(|error| format!("cannot write {PAGE}: {error}"))?;
+    let file = root.join(RANGE);
+    let ranges = std::fs::read_to_string(&file).map_err(|error| format!("cannot read {RANGE}: {error}"))?;
+    let mut ranges: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(&ranges).map_err(|error| format!("{RANGE}: {error}"))?;
     let range = serde_json::json!({
         "date": date,
         "processor": truth.about.processor,
@@ -48,9 +44,27 @@ pub fn write(root: &Path, file: &Path) -> Result<String, String> {
         "held": range.held,
         "held_within": range.held_within,
     });
-    let range = serde_json::to_string_pretty(&range).map_err(|error| error.to_string())? + "\n";
-    std::fs::write(root.join(RANGE), range).map_err(|error| format!("cannot write {RANGE}: {error}"))?;
+    ranges.insert(maker, range);
+    let ranges = serde_json::to_string_pretty(&ranges).map_err(|error| error.to_string())? + "\n";
+    std::fs::write(&file, ranges).map_err(|error| format!("cannot write {RANGE}: {error}"))?;
     Ok(format!("written: {PAGE}, {RANGE}"))
+}
+
+/// The maker of a processor, as its name begins: each has a table of its own, which stays where another's is written.
+fn maker(processor: &str) -> String {
+    let first = processor.split_whitespace().next().unwrap_or("unknown");
+    first.replace("(R)", "")
+}
+
+/// The page with this table in the place of the same maker's, or below all others.
+fn with_table(page: &str, maker: &str, table: &str) -> String {
+    let begin = format!("<!-- table of {maker}{BY}\n");
+    let end = format!("<!-- end of table of {maker} -->\n");
+    let (before, after) = match (page.find(&begin), page.find(&end)) {
+        (Some(start), Some(stop)) if start < stop => (page[..start].to_string(), &page[stop + end.len()..]),
+        _ => (format!("{}\n\n", page.trim_end()), ""),
+    };
+    format!("{before}{begin}\n{table}\n{end}{after}")
 }
 
 /// Of the program that predicted: it was built before it ran, and others may have committed since.
@@ -72,7 +86,8 @@ fn said_by(root: &Path, program: &str, arguments: &[&str]) -> String {
 fn part(root: &Path, truth: &Truth, date: &str) -> String {
     let about = &truth.about;
     let mut text = format!(
-        "Run on {date} on {} with {} cpus, Linux {}, {}, {}, Domicile {}; machine `{}`, {} rounds{}.\n\n",
+        "## Measured on {}\n\nRun on {date} on {} with {} cpus, Linux {}, {}, {}, Domicile {}; machine `{}`, {} rounds{}.\n\n",
+        about.processor.replace("(R)", ""),
         about.processor,
         about.cpus,
         about.kernel,
@@ -120,7 +135,7 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
     }
     let missed: Vec<&TruthPair> = truth.pairs.iter().filter(|pair| is_missed(pair)).collect();
     if !missed.is_empty() {
-        text += "\n## What missed, and why\n\n";
+        text += "\n### Missed, and why\n\n";
     }
     for pair in missed {
         let why = match pair.explained.as_str() {
@@ -130,7 +145,7 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         text += &format!("- `{}`: {}. {why}\n", pair.name, sides(pair));
     }
     if !truth.failed.is_empty() {
-        text += "\n## What could not be run\n\n";
+        text += "\n### Could not be run\n\n";
     }
     for failed in &truth.failed {
         let why = failed.why.lines().next().unwrap_or_default();
@@ -167,4 +182,19 @@ fn row(pair: &TruthPair) -> String {
         number(measured.least),
         number(measured.most)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_takes_the_place_of_the_same_makers_alone() {
+        let one = with_table("# Page\n", &maker("AMD EPYC 9655"), "a");
+        let two = with_table(&one, &maker("Intel(R) Xeon(R) Processor"), "b");
+        let again = with_table(&two, "AMD", "c");
+        assert_eq!(again, two.replace("\na\n", "\nc\n"));
+        assert!(again.starts_with("# Page\n\n<!-- table of AMD: make truth"), "{again}");
+        assert!(again.ends_with("\nb\n<!-- end of table of Intel -->\n"), "{again}");
+    }
 }
