@@ -18,6 +18,8 @@ pub mod discovery;
 #[allow(unsafe_code)]
 pub mod engine;
 mod error;
+#[cfg(target_arch = "x86_64")]
+pub mod following;
 pub mod homes;
 mod means;
 pub mod placement;

@@ -4,6 +4,7 @@ mod alone;
 mod anew;
 mod ends;
 mod engine;
+mod following;
 mod forks;
 mod regions_undone;
 mod slots;

@@ -32,7 +32,7 @@ pub use results::{bytes, count, nanoseconds, percent};
 pub use screen::screen;
 pub use table::{Cell, Column, Exact, Layout, Role, Rounding, Table, Tone, Value, heading};
 pub use tables::{
-    Top, daemon, doctor, live_homes, live_regions, machines, measured_ways, of_advice as advice_tables,
+    Top, daemon, doctor, live_following, live_homes, live_regions, machines, measured_ways, of_advice as advice_tables,
     of_comparison as comparison_tables, of_outcomes as outcome_tables, placed, policies,
 };
 

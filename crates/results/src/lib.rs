@@ -22,6 +22,7 @@ mod gains;
 mod hints;
 mod homes_advice;
 mod lenient;
+mod live_following;
 mod live_homes;
 mod live_regions;
 mod number;
@@ -64,6 +65,7 @@ pub use hints::{
     HintedSet, MappedArray, MappedPage, PageMap, WeighedArrays,
 };
 pub use homes_advice::{FirstToucher, HomesAdvice, HomesRemedy, RemoteMisses, RemoteReason, RemoteStructure};
+pub use live_following::LiveFollowing;
 pub use live_homes::{
     HomesCopies, HomesFailed, HomesInterval, HomesMoves, HomesProcess, HomesReplication, HomesSamples, KernelBalancing,
     LiveHomes, ReplicationMode, SourceNotUsed,

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::run::Run;
 use crate::{
-    Advice, Comparison, DaemonStatus, Doctor, ExplainedHints, Imported, LiveHomes, LiveRegions, Outcome, PageMap,
-    PlacedRun, Recorded, SCHEMA, Truth,
+    Advice, Comparison, DaemonStatus, Doctor, ExplainedHints, Imported, LiveFollowing, LiveHomes, LiveRegions, Outcome,
+    PageMap, PlacedRun, Recorded, SCHEMA, Truth,
 };
 
 /// What verbs write as JSON: a JSON schema with every type under `$defs`.
@@ -23,6 +23,7 @@ pub fn schema() -> Value {
         generator.subschema_for::<Imported>(),
         generator.subschema_for::<DaemonStatus>(),
         generator.subschema_for::<Doctor>(),
+        generator.subschema_for::<LiveFollowing>(),
         generator.subschema_for::<LiveHomes>(),
         generator.subschema_for::<LiveRegions>(),
         generator.subschema_for::<PlacedRun>(),
@@ -79,7 +80,7 @@ and the file that `advise` writes, are one object, an [Advice](#advice). One obj
 
 | by | is |
 | --- | --- |
-| `domicile run --json` | [Run](#run), or [LiveHomes](#livehomes) under a policy that moves pages between nodes |
+| `domicile run --json` | [Run](#run); [LiveHomes](#livehomes) under a policy that moves pages between nodes; [LiveFollowing](#livefollowing) under `regions` |
 | `domicile daemon --homes --json` | [LiveHomes](#livehomes) |
 | `domicile daemon --regions --json` | [LiveRegions](#liveregions) |
 | `domicile run --placement FILE --json` | [PlacedRun](#placedrun) |

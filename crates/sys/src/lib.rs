@@ -61,5 +61,7 @@ pub mod soft_dirty;
 pub mod supervise;
 pub mod tasks;
 pub mod this_cpu;
+#[cfg(target_arch = "x86_64")]
+pub mod traced;
 
 pub use root::{Problem, Root, SysError};

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Pid, WaitOptions};
 
@@ -50,6 +51,36 @@ impl Supervisor {
             let _ = packet::wait(&[self.caught.as_fd()], WAIT);
             self.pass_on(child);
         }
+    }
+
+    /// Has another thread run a program to its end, by `work`, which says the program's number as soon as there is one. What is sent
+    /// to us meanwhile is sent to the program.
+    ///
+    /// Ensures: that thread alone waits for children; it hears of their stops from its waits, and no signal tells of them.
+    pub fn attend<T: Send>(&mut self, work: impl FnOnce(&(dyn Fn(u32) + Sync)) -> T + Send) -> io::Result<T> {
+        let (done, ends) = io::pipe()?;
+        // Each stop of a traced program would wake this thread. The effect that was there before comes back as `caught` ends.
+        // SAFETY: the default effect of this signal is none.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        let child = AtomicU32::new(0);
+        let result = std::thread::scope(|scope| {
+            let child = &child;
+            let worker = scope.spawn(move || {
+                let result = work(&|number| child.store(number, Ordering::Relaxed));
+                drop(ends);
+                result
+            });
+            while !worker.is_finished() {
+                // Woken early or late, the next look shows it.
+                let _ = packet::wait(&[self.caught.as_fd(), done.as_fd()], WAIT);
+                match child.load(Ordering::Relaxed) {
+                    0 => {}
+                    number => drop(self.pass_on(number)),
+                }
+            }
+            worker.join()
+        });
+        result.map_err(|panic| std::panic::resume_unwind(panic))
     }
 
     /// Has a command begin with the signals' effects that we began with.

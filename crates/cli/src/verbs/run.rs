@@ -7,6 +7,8 @@ mod follow;
 mod named;
 mod outcome;
 mod placed;
+#[cfg(target_arch = "x86_64")]
+mod regions;
 mod started;
 
 use std::ffi::OsString;
@@ -71,7 +73,8 @@ pub struct Run {
 
     /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two
     /// where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random.
-    /// Or move pages between memory nodes: migrate, replicate, migrate-replicate
+    /// Or move pages between memory nodes: migrate, replicate, migrate-replicate. Or, as an experiment, move the thread to the cache of
+    /// its data: regions
     #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = suggested::policy(names()))]
     policy: Option<Name>,
 
@@ -135,6 +138,8 @@ impl Run {
             ));
         }
         match &self.policy {
+            #[cfg(target_arch = "x86_64")]
+            Some(policy) if policy.of(policy::Kind::Threads).is_some() => return self.follow_data(console, policy),
             Some(policy) if policy.is(|traits| traits.later.on_misses()) => return self.follow(console, policy),
             policy if self.text.is_some() => {
                 copies::are_wanted(self.text.as_deref(), policy.as_ref())?;
@@ -280,7 +285,14 @@ fn json(report: &impl serde::Serialize) -> Result<String, Failure> {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    live::cdpc::policies().map(|entry| entry.name).chain(moving())
+    // Pages are closed by the protection keys of x86-64.
+    let threads = policy::registry()
+        .iter()
+        .filter(|entry| cfg!(target_arch = "x86_64") && entry.kind == policy::Kind::Threads);
+    live::cdpc::policies()
+        .map(|entry| entry.name)
+        .chain(moving())
+        .chain(threads.map(|entry| entry.name))
 }
 
 /// The plan in a file.

@@ -66,6 +66,11 @@ impl Watching {
         self.sets.is_empty() && self.interval.is_none() && self.source.is_none() && self.observations.is_none()
     }
 
+    /// What is set of the policy's parameters.
+    pub fn sets(&self) -> &[String] {
+        &self.sets
+    }
+
     pub fn interval(&self) -> Option<Duration> {
         self.interval
     }

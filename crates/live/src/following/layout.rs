@@ -1,0 +1,130 @@
+//! Which pages of a program may be closed: its data, and nothing that the kernel touches by itself.
+
+use sys::mappings::{Kind, Mapping};
+use sys::memory::{PAGE, Span};
+
+/// The mappings of a process at one moment.
+#[derive(Default)]
+pub struct Layout {
+    /// Ascending.
+    mappings: Vec<Mapping>,
+    /// Never closed.
+    spared: Vec<Span>,
+}
+
+/// So much is spared on each side of a thread's local storage: the kernel writes there (rseq(2)) when the thread changes its cpu.
+const AROUND: usize = 4 * PAGE;
+
+/// What is spared around an address of thread-local storage.
+pub fn around(address: usize) -> Span {
+    let start = address.saturating_sub(AROUND) / PAGE * PAGE;
+    Span::new(start, 2 * AROUND + PAGE)
+}
+
+impl Layout {
+    pub fn of(mappings: Vec<Mapping>, spared: &[Span]) -> Layout {
+        Layout {
+            mappings,
+            spared: spared.to_vec(),
+        }
+    }
+
+    fn mapping(&self, address: usize) -> Option<&Mapping> {
+        let at = self.mappings.partition_point(|mapping| mapping.span.end() <= address);
+        self.mappings.get(at).filter(|mapping| mapping.span.start <= address)
+    }
+
+    /// Whether the page at an address may be read and written; `None` where nothing is mapped.
+    pub fn protection(&self, address: usize) -> Option<(bool, bool)> {
+        let mapping = self.mapping(address).filter(|mapping| !mapping.execute);
+        mapping.map(|mapping| (mapping.read, mapping.write))
+    }
+
+    /// The parts of mappings that may be closed: private data that can be written, without stacks. `stack`: an address in that of the
+    /// thread, which may be anywhere.
+    pub fn data(&self, stack: usize) -> Vec<Span> {
+        let data = |mapping: &&Mapping| {
+            let kind = match &mapping.kind {
+                Kind::Anonymous | Kind::Heap => true,
+                // Data of the program's own files. Huge pages of a pool have keys as a whole only.
+                Kind::File(path) => {
+                    path.starts_with('/') && !path.starts_with("/anon_hugepage") && !path.starts_with("/dev/")
+                }
+                Kind::Stack | Kind::Special(_) => false,
+            };
+            kind && mapping.write
+                && mapping.read
+                && !mapping.shared
+                && !mapping.execute
+                && !mapping.span.contains(stack)
+        };
+        let spans = self.mappings.iter().filter(data).map(|mapping| mapping.span);
+        spans.flat_map(|span| self.without_spared(span)).collect()
+    }
+
+    fn without_spared(&self, span: Span) -> Vec<Span> {
+        let mut parts = vec![span];
+        for spared in &self.spared {
+            let cut = |part: Span| {
+                let before = part.start..part.end().min(spared.start);
+                let after = part.start.max(spared.end())..part.end();
+                [before, after].map(|range| Span::new(range.start, range.end.saturating_sub(range.start)))
+            };
+            parts = parts.into_iter().flat_map(cut).filter(|part| part.bytes > 0).collect();
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(start: usize, pages: usize, kind: Kind) -> Mapping {
+        Mapping {
+            span: Span::new(start * PAGE, pages * PAGE),
+            read: true,
+            write: true,
+            execute: false,
+            shared: false,
+            kind,
+        }
+    }
+
+    #[test]
+    fn data_is_what_is_private_and_written_and_no_stack() {
+        let code = Mapping {
+            execute: true,
+            write: false,
+            ..mapping(1, 1, Kind::File("/bin/program".into()))
+        };
+        let shared = Mapping {
+            shared: true,
+            ..mapping(40, 1, Kind::File("/dev/shm/x".into()))
+        };
+        let layout = Layout::of(
+            vec![
+                code,
+                mapping(2, 2, Kind::File("/bin/program".into())),
+                mapping(10, 8, Kind::Heap),
+                mapping(20, 4, Kind::Anonymous),
+                mapping(30, 4, Kind::Anonymous),
+                shared,
+                mapping(50, 2, Kind::File("/anon_hugepage (deleted)".into())),
+                mapping(60, 2, Kind::Stack),
+            ],
+            &[Span::new(12 * PAGE, 2 * PAGE), Span::new(17 * PAGE, 9 * PAGE)],
+        );
+        let pages = |span: &Span| (span.start / PAGE, span.bytes / PAGE);
+        let data: Vec<_> = layout.data(31 * PAGE + 8).iter().map(pages).collect();
+        assert_eq!(data, [(2, 2), (10, 2), (14, 3)]);
+        assert_eq!(layout.protection(PAGE), None);
+        assert_eq!(layout.protection(11 * PAGE), Some((true, true)));
+        assert_eq!(layout.protection(19 * PAGE), None);
+    }
+
+    #[test]
+    fn storage_at_the_lowest_addresses_is_spared_too() {
+        assert_eq!(around(PAGE), Span::new(0, 9 * PAGE));
+    }
+}

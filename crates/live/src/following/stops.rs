@@ -1,0 +1,296 @@
+//! Why the program stopped, and how it goes on.
+
+use std::io;
+
+use sys::Root;
+use sys::memory::Span;
+use sys::traced::{Event, On, Stop};
+
+use super::host::Host;
+
+/// Numbers of system calls (x86-64) after which mappings are others.
+const MAPPINGS: &[usize] = &[9, 10, 11, 12, 25, 329];
+/// rt_sigaction: it may ignore the signal of faults from then on.
+const SIGACTION: usize = 13;
+/// Calls after which the kernel touches memory by itself, or allows no other calls: io_setup, io_uring_setup; seccomp, and prctl with
+/// that.
+const IO: &[usize] = &[206, 425];
+const SECCOMP: usize = 317;
+const PRCTL: (usize, usize) = (157, 22);
+/// mremap: the kernel refuses ranges whose parts differ in their keys.
+const MREMAP: usize = 25;
+
+impl Host {
+    /// A thread of ours has stopped, and goes on.
+    pub(super) fn stopped(&mut self, task: u32, stop: Stop) -> io::Result<()> {
+        if task != self.process() {
+            return self.other_stopped(task, stop);
+        }
+        match stop {
+            Stop::Closed { address, key } if self.closed.has(key) => {
+                self.found.touches += 1;
+                let registers = self.traced.registers(task)?;
+                if self.is_stuck(registers) {
+                    self.wide = true;
+                    self.set_rights(false)?;
+                } else {
+                    self.touched(address, key)?;
+                }
+            }
+            // The program has keys of its own.
+            Stop::Closed { .. } => return self.deliver(Stop::FAULT),
+            Stop::Signal(signal) => return self.deliver(signal),
+            Stop::Enters => return self.enters(),
+            Stop::Leaves => self.leaves()?,
+            Stop::Interrupted => self.interrupted()?,
+            Stop::Group => return self.traced.go_on(task, On::Resting, 0),
+            Stop::Began { task, vfork } => self.began(task, vfork)?,
+            Stop::Exec => {
+                // What the kernel returns from the call is only written after this stop.
+                self.fresh = true;
+                return self.traced.go_on(task, On::ToCalls, 0);
+            }
+        }
+        self.go_on(0)
+    }
+
+    fn go_on(&self, signal: i32) -> io::Result<()> {
+        if self.left {
+            return Ok(());
+        }
+        let on = match self.closed.is_any() || self.in_call || self.aside.is_some() {
+            true => On::ToCalls,
+            false => On::Freely,
+        };
+        self.traced.go_on(self.process(), on, signal)
+    }
+
+    /// Whether the same instruction has stopped again and again and nothing else has changed: it uses pages of several caches at once.
+    fn is_stuck(&mut self, registers: sys::traced::Registers) -> bool {
+        /// In a phase it may take some touches of one instruction until all of its pages are open.
+        const TIMES: u32 = 8;
+        let again = self.last.is_some_and(|last| last == registers);
+        self.times = if again { self.times + 1 } else { 0 };
+        self.last = Some(registers);
+        self.times >= TIMES
+    }
+
+    /// A signal of the program's own. Its handler runs with all pages open: it may block the signal of faults.
+    fn deliver(&mut self, signal: i32) -> io::Result<()> {
+        if !self.closed.is_any() {
+            return self.go_on(signal);
+        }
+        let task = self.process();
+        self.set_rights(false)?;
+        if !line(&status(task), "SigCgt:").contains(signal) {
+            return self.go_on(signal);
+        }
+        self.traced.go_on(task, On::OneStep, signal)?;
+        let event = loop {
+            if let Some(event) = self.traced.wait(Some(task))? {
+                break event;
+            }
+        };
+        match event {
+            // The first instruction of the handler, of which the kernel has closed all keys.
+            Event::Stopped(_, Stop::Signal(Stop::STEP)) => {
+                self.set_rights(false)?;
+                self.go_on(0)
+            }
+            Event::Stopped(_, stop) => self.stopped(task, stop),
+            Event::Ended(..) => {
+                self.ended = Some(event);
+                Ok(())
+            }
+        }
+    }
+
+    fn enters(&mut self) -> io::Result<()> {
+        self.in_call = true;
+        self.found.calls += 1;
+        let task = self.process();
+        let (number, arguments) = self.traced.registers(task)?.call();
+        self.call = number;
+        let why = match (number, arguments[0]) {
+            _ if IO.contains(&number) => {
+                Some("it uses asynchronous input and output, by which the kernel touches memory that is closed")
+            }
+            (SECCOMP, _) | PRCTL => Some("it enters seccomp, which may forbid the calls by which pages are closed"),
+            _ => None,
+        };
+        if let (Some(why), None) = (why, &self.aside) {
+            self.aside = Some(why.to_string());
+            self.traced.postpone_call(task)?;
+            self.postponed = Some(number);
+        }
+        let [start, bytes] = arguments;
+        if number == MREMAP && self.aside.is_none() && self.closed.open_range(Span::new(start, bytes)) {
+            self.traced.postpone_call(task)?;
+            self.postponed = Some(number);
+        }
+        if self.shut {
+            self.set_rights(false)?;
+        }
+        self.traced.go_on(task, On::ToCalls, 0)
+    }
+
+    fn leaves(&mut self) -> io::Result<()> {
+        self.in_call = false;
+        if std::mem::take(&mut self.fresh) {
+            return self.begin_image();
+        }
+        self.image.stale |= MAPPINGS.contains(&self.call);
+        if self.call == SIGACTION {
+            self.ignores_faults = line(&status(self.process()), "SigIgn:").contains(Stop::FAULT);
+        }
+        if let Some(why) = self.aside.take() {
+            let postponed = self.postponed.take();
+            return self.step_aside(&why, postponed);
+        }
+        if let Some(number) = self.postponed.take() {
+            self.write_keys()?;
+            return self.traced.make_call_again(self.process(), number);
+        }
+        self.settle()
+    }
+
+    fn interrupted(&mut self) -> io::Result<()> {
+        let task = self.process();
+        if self.in_call || !self.is_followed() {
+            return Ok(());
+        }
+        let status = status(task);
+        let waiting = line(&status, "SigPnd:").0 | line(&status, "ShdPnd:").0;
+        if waiting & !line(&status, "SigBlk:").0 == 0 {
+            self.traced.begin_call_again(task)?;
+        }
+        self.ignores_faults = line(&status, "SigIgn:").contains(Stop::FAULT);
+        if line(&status, "Seccomp:") != Set(0) {
+            return self.step_aside(
+                "it runs under seccomp, which may forbid the calls by which pages are closed",
+                None,
+            );
+        }
+        if uses_rings(task) {
+            return self.step_aside(
+                "it uses io_uring, by which the kernel touches memory that is closed",
+                None,
+            );
+        }
+        self.tick()
+    }
+
+    pub(super) fn blocks_faults(&self) -> io::Result<bool> {
+        Ok(self.ignores_faults || Set(self.traced.blocked(self.process())?).contains(Stop::FAULT))
+    }
+
+    /// It has started something, and is within that call still.
+    fn began(&mut self, task: u32, vfork: bool) -> io::Result<()> {
+        self.in_call = true;
+        let shares = self.traced.share_memory(self.process(), task)?;
+        if shares && !vfork && self.aside.is_none() {
+            self.aside = Some("it began a second thread, and only programs of one thread are followed".to_string());
+        }
+        let other = match (shares, vfork) {
+            (true, true) => Other::Borrows,
+            (true, false) => Other::Thread,
+            (false, _) => Other::Child,
+        };
+        self.others.insert(task, other);
+        // Its first stop may have come before.
+        if self.early.remove(&task) {
+            self.first_stop(task, other)?;
+        }
+        Ok(())
+    }
+
+    /// A task that this thread began has stopped.
+    fn other_stopped(&mut self, task: u32, stop: Stop) -> io::Result<()> {
+        match (self.others.get(&task).copied(), stop) {
+            (None, Stop::Interrupted) => {
+                self.early.insert(task);
+                Ok(())
+            }
+            (Some(other), Stop::Interrupted) => self.first_stop(task, other),
+            (Some(Other::Borrows), Stop::Closed { key, .. }) if self.closed.has(key) => {
+                self.open_to(task)?;
+                self.traced.go_on(task, On::Freely, 0)
+            }
+            (_, Stop::Exec) => {
+                self.others.remove(&task);
+                self.traced.leave(task, 0)
+            }
+            (_, Stop::Signal(signal)) => self.traced.go_on(task, On::Freely, signal),
+            (_, Stop::Closed { .. }) => self.traced.go_on(task, On::Freely, Stop::FAULT),
+            (_, Stop::Group) => self.traced.go_on(task, On::Resting, 0),
+            (_, Stop::Began { task: child, .. }) => {
+                // What a child that borrows memory starts is nobody's concern: it is about to run another program.
+                self.others.insert(child, Other::Child);
+                self.traced.go_on(task, On::Freely, 0)
+            }
+            (_, _) => self.traced.go_on(task, On::Freely, 0),
+        }
+    }
+
+    fn first_stop(&mut self, task: u32, other: Other) -> io::Result<()> {
+        match other {
+            // All is opened by the thread that began it, which leaves its call first.
+            Other::Thread => {
+                if self.left {
+                    return self.release(task);
+                }
+                self.held.push(task);
+                Ok(())
+            }
+            Other::Borrows => {
+                self.open_to(task)?;
+                self.traced.go_on(task, On::Freely, 0)
+            }
+            Other::Child => {
+                self.others.remove(&task);
+                self.open_child(task)?;
+                self.traced.leave(task, 0)
+            }
+        }
+    }
+}
+
+/// A task that the thread has started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Other {
+    Thread,
+    /// A child that runs in its parent's memory until it runs another program (vfork(2)).
+    Borrows,
+    Child,
+}
+
+/// A set of signals as `/proc/PID/status` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Set(u64);
+
+impl Set {
+    fn contains(self, signal: i32) -> bool {
+        signal > 0 && self.0 >> (signal - 1) & 1 == 1
+    }
+}
+
+fn status(task: u32) -> String {
+    Root::default().text(&format!("proc/{task}/status")).unwrap_or_default()
+}
+
+/// A line of a status, in hexadecimal; 0 where there is none.
+fn line(status: &str, name: &str) -> Set {
+    let value = status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    Set(value.and_then(|value| u64::from_str_radix(value, 16).ok()).unwrap_or(0))
+}
+
+/// Whether a process has a ring of io_uring, whose threads touch memory with rights of their own.
+fn uses_rings(process: u32) -> bool {
+    let Ok(open) = std::fs::read_dir(format!("/proc/{process}/fd")) else {
+        return false;
+    };
+    let targets = open.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    targets
+        .into_iter()
+        .any(|target| target.as_os_str() == "anon_inode:[io_uring]")
+}

@@ -1,0 +1,137 @@
+//! Programs whose thread follows its data do the same as without, whatever they do meanwhile.
+#![cfg(target_arch = "x86_64")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use live::following::{self, Asked, FollowingError};
+use policy::Bounds;
+use results::LiveFollowing;
+use sys::cache_domains::CacheDomain;
+use tempfile::TempDir;
+
+/// Two caches of `kilobytes`, of the first two cpus that may be used. `None`, said: the machine has one cpu, or no protection keys.
+fn two_caches(kilobytes: u64) -> Option<Vec<CacheDomain>> {
+    let cpus = sys::affinity::allowed(None).unwrap();
+    if cpus.len() < 2 {
+        harness::not_here("one cpu");
+        return None;
+    }
+    if let Err(error) = sys::protection_keys::try_key() {
+        harness::not_here(format!("no protection keys: {error}"));
+        return None;
+    }
+    let domain = |cpu: &u32| CacheDomain {
+        cpus: vec![*cpu],
+        level: Some(2),
+        bytes: Some(kilobytes << 10),
+    };
+    Some(cpus[..2].iter().map(domain).collect())
+}
+
+/// Regions are looked for all the time, and spread whatever they gain.
+fn eager(domains: Vec<CacheDomain>) -> Asked {
+    let set = [
+        "period=10000",
+        "share=500",
+        "cost=0",
+        "scan=5000",
+        "stay-least=1",
+        "eager=0",
+        "rate=1000000",
+        "idle=10",
+    ];
+    Asked {
+        policy: "regions".parse().unwrap(),
+        settings: set.iter().map(|set| format!("regions.{set}")).collect(),
+        domains,
+        bounds: Some(Bounds {
+            stay_least_ns: 1000,
+            stay_most_ns: u64::MAX,
+            one_cache: 1,
+            all_caches: 1_000_000,
+        }),
+    }
+}
+
+fn built(folder: &TempDir, source: &Path) -> PathBuf {
+    let program = folder.path().join("program");
+    let status = Command::new("cc")
+        .args(["-O1", "-o"])
+        .args([&program, source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    program
+}
+
+/// What the program prints when its thread follows its data, and the report.
+fn followed(program: &Path, arguments: &[&str], folder: &TempDir, asked: &Asked) -> (String, LiveFollowing) {
+    let out = folder.path().join("out");
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&out).unwrap());
+    let report = following::run(command, asked, |_| ()).unwrap();
+    (std::fs::read_to_string(out).unwrap(), report)
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/following")
+}
+
+#[test]
+fn random_changes_of_mappings_signals_and_children_end_as_without() {
+    let Some(domains) = two_caches(256) else { return };
+    let asked = eager(domains);
+    let folder = TempDir::new().unwrap();
+    let program = built(&folder, &sources().join("changes.c"));
+    let (mut moves, mut touches, mut calls) = (0, 0, 0);
+    let seeds = harness::cases(10);
+    for seed in 0..seeds {
+        let arguments = [seed.to_string(), "1000".to_string()];
+        let alone = Command::new(&program).args(&arguments).output().unwrap();
+        assert!(alone.status.success(), "{alone:?}");
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let (text, report) = followed(&program, &arguments, &folder, &asked);
+        assert_eq!(text, String::from_utf8_lossy(&alone.stdout), "seed {seed}: {report:?}");
+        assert_eq!((report.exit_code, &report.stepped_aside), (Some(0), &None));
+        moves += report.moves;
+        touches += report.touches;
+        calls += report.calls;
+    }
+    // Else nothing was tried.
+    assert!(
+        moves > 100 && touches > 1000 && calls > 1000,
+        "{moves} {touches} {calls}"
+    );
+}
+
+#[test]
+fn a_program_that_begins_a_thread_is_left_alone_and_ends_as_without() {
+    let Some(domains) = two_caches(256) else { return };
+    let folder = TempDir::new().unwrap();
+    let program = built(&folder, &sources().join("threads.c"));
+    let (text, report) = followed(&program, &[], &folder, &eager(domains));
+    assert_eq!((text.as_str(), report.exit_code), ("200000 6\n", Some(0)), "{report:?}");
+    assert!(report.stepped_aside.unwrap().contains("second thread"));
+}
+
+#[test]
+fn a_program_that_dies_is_reported_to_have_died() {
+    let Some(domains) = two_caches(256) else { return };
+    let folder = TempDir::new().unwrap();
+    let asked = eager(domains);
+    let (_, report) = followed(Path::new("/bin/sh"), &["-c", "kill -9 $$"], &folder, &asked);
+    assert_eq!(report.exit_code, Some(137));
+    let (text, report) = followed(
+        Path::new("/bin/sh"),
+        &["-c", "echo $((6 * 7)); exit 3"],
+        &folder,
+        &asked,
+    );
+    assert_eq!((text.as_str(), report.exit_code), ("42\n", Some(3)));
+    let missing = following::run(Command::new("/no/such/program"), &asked, |_| ());
+    assert!(matches!(missing, Err(FollowingError::Start(_))), "{missing:?}");
+}

@@ -1,0 +1,34 @@
+//! The outcome for a program whose thread follows its data on a running system.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Regions;
+
+/// The result of `run --policy regions --json`: an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LiveFollowing {
+    /// The program's exit status, or 128 and the number of the signal that killed it; absent where it was not seen to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The caches among which regions were divided, how many, and the bytes of each.
+    pub cache: String,
+    pub caches: u32,
+    pub cache_bytes: u64,
+    /// A touch of a closed page, the policy's turn, and the thread on another cpu, as it was measured before the program ran, in ns.
+    pub move_ns: u64,
+    /// Touches of closed pages, and times that the thread was moved by one.
+    pub touches: u64,
+    pub moves: u64,
+    /// System calls before and after which pages were opened and closed.
+    pub calls: u64,
+    /// Reason why the program was left to itself; absent where it was followed to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stepped_aside: Option<String>,
+    /// Regions as the policy found them; absent where it was never asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regions: Option<Regions>,
+    pub wall_ns: u64,
+    /// Processor time of Domicile itself.
+    pub own_ns: u64,
+}

@@ -1,0 +1,525 @@
+//! A program that runs traced (`ptrace(2)`): its threads stop at faults, signals and, where that is asked for, system calls, and
+//! the tracer decides how they go on. Not a byte of the program is changed.
+//!
+//! The kernel takes requests from the thread that began only, so that a [`Traced`] cannot be sent to another.
+
+mod borrowed;
+mod calls;
+mod rights;
+
+use std::cell::Cell;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::thread::JoinHandle;
+
+pub use borrowed::{Borrowed, Keyed};
+pub use rights::Rights;
+
+/// The bit of the kernel's word on a stop that says: a system call (`PTRACE_O_TRACESYSGOOD`).
+const OF_CALL: i32 = 0x80;
+/// Of the instruction `syscall`.
+const SYSCALL_BYTES: u64 = 2;
+/// `si_code`: a protection key closes the page.
+const SEGV_PKUERR: i32 = 4;
+
+/// Why a thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It has touched a page whose key its rights close. The instruction was not carried out; gone on with no signal, it runs again.
+    Closed { address: usize, key: u32 },
+    /// Another signal is about to be delivered.
+    Signal(i32),
+    /// It enters a system call.
+    Enters,
+    /// It has left a system call, and is about to go on.
+    Leaves,
+    /// The stop that [`Traced::interrupt`] asked for, or the first of a new thread or child.
+    Interrupted,
+    /// It is stopped as Ctrl-Z stops programs.
+    Group,
+    /// It has started a thread (same address space), or a child.
+    Began { task: u32, vfork: bool },
+    /// It runs another program from here on.
+    Exec,
+}
+
+impl Stop {
+    /// The signal of a fault, and that of a single step.
+    pub const FAULT: i32 = libc::SIGSEGV;
+    pub const STEP: i32 = libc::SIGTRAP;
+}
+
+/// What came of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Stopped(u32, Stop),
+    /// A thread or process has ended; of a whole process this is how.
+    Ended(u32, ExitStatus),
+}
+
+/// How a stopped thread goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// To the next fault, signal or event.
+    Freely,
+    /// The same, and to the next system call.
+    ToCalls,
+    /// One instruction; where a signal is delivered, to the first instruction of its handler.
+    OneStep,
+    /// Stopped as it is, until it is continued (`SIGCONT`).
+    Resting,
+}
+
+/// The registers of a stopped thread.
+#[derive(Clone, Copy)]
+pub struct Registers(libc::user_regs_struct);
+
+/// How many registers these are.
+const REGISTERS: usize = size_of::<libc::user_regs_struct>() / size_of::<u64>();
+
+impl PartialEq for Registers {
+    fn eq(&self, other: &Registers) -> bool {
+        self.words() == other.words()
+    }
+}
+
+impl Registers {
+    fn words(&self) -> [u64; REGISTERS] {
+        // SAFETY: the structure is so many u64 in a row, without padding.
+        unsafe { std::mem::transmute(self.0) }
+    }
+
+    /// The address of the instruction that runs next.
+    pub fn instruction(&self) -> usize {
+        self.0.rip as usize
+    }
+
+    pub fn stack(&self) -> usize {
+        self.0.rsp as usize
+    }
+
+    /// The base of thread-local storage.
+    pub fn local_storage(&self) -> usize {
+        self.0.fs_base as usize
+    }
+
+    /// At a stop of a system call: its number, and its first two arguments.
+    pub fn call(&self) -> (usize, [usize; 2]) {
+        (self.0.orig_rax as usize, [self.0.rdi as usize, self.0.rsi as usize])
+    }
+
+    /// Whether a system call was broken off by a stop, of a kind that is not begun again by itself: then it is made to be.
+    fn begin_call_again(&mut self) -> bool {
+        let broken = self.0.orig_rax as i64 >= 0 && self.0.rax as i64 == -i64::from(libc::EINTR);
+        if broken {
+            self.0.rax = self.0.orig_rax;
+            self.0.rip -= SYSCALL_BYTES;
+        }
+        broken
+    }
+}
+
+/// A traced program: its first process, and the threads and children that have stopped for us.
+pub struct Traced {
+    process: u32,
+    /// It has ended, or is traced no more.
+    over: Cell<bool>,
+    /// Ends with the first exec.
+    starter: Cell<Option<JoinHandle<io::Result<u32>>>>,
+    _here: PhantomData<*const ()>,
+}
+
+/// A request that needs no memory of ours.
+fn ask(request: libc::c_uint, task: u32, data: usize) -> io::Result<()> {
+    // SAFETY: none of the requests that this module asks for this way takes an address of ours; the kernel refuses a task that is not
+    // our tracee, or is not stopped.
+    let done = unsafe { libc::ptrace(request, task as libc::pid_t, 0usize, data) };
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// A request that reads into `value`, or writes from it.
+///
+/// # Safety
+///
+/// The request takes a `T` at its data, and leaves a valid one there.
+unsafe fn ask_with<T>(request: libc::c_uint, task: u32, address: usize, value: &mut T) -> io::Result<()> {
+    // SAFETY: as promised above.
+    let done = unsafe { libc::ptrace(request, task as libc::pid_t, address, std::ptr::from_mut(value)) };
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+impl Traced {
+    /// Starts a command, and stops it at the first instruction of its program. If this process ends, so does the program.
+    ///
+    /// Errors: it cannot be started, or may not be traced.
+    pub fn begin(mut command: Command) -> io::Result<Traced> {
+        let (mut told, tell) = io::pipe()?;
+        let (wait, go) = io::pipe()?;
+        // SAFETY: the closure makes system calls only, on descriptors that live until exec.
+        unsafe { command.pre_exec(move || await_tracer(&tell, &wait)) };
+        // Spawning ends with exec, for which the child waits until it is traced, by this thread.
+        let starter = std::thread::spawn(move || command.spawn().map(|child| child.id()));
+        let mut number = [0; 4];
+        if let Err(error) = told.read_exact(&mut number) {
+            return Err(starter.join().map_or(error, |started| {
+                started.err().unwrap_or_else(|| io::ErrorKind::Other.into())
+            }));
+        }
+        let process = u32::from_ne_bytes(number);
+        let options = libc::PTRACE_O_TRACESYSGOOD
+            | libc::PTRACE_O_TRACEFORK
+            | libc::PTRACE_O_TRACEVFORK
+            | libc::PTRACE_O_TRACECLONE
+            | libc::PTRACE_O_TRACEEXEC
+            | libc::PTRACE_O_EXITKILL;
+        let seized = ask(libc::PTRACE_SEIZE, process, options as usize);
+        // Where it may not be traced it ends at once: it reads the end of the pipe.
+        let mut go = Some(go);
+        if seized.is_ok() {
+            go.as_mut().map_or(Ok(()), |go| go.write_all(&[1]))?;
+        }
+        drop(go.take());
+        let traced = Traced {
+            process,
+            over: Cell::new(false),
+            starter: Cell::new(Some(starter)),
+            _here: PhantomData,
+        };
+        seized?;
+        loop {
+            match traced.wait(Some(process))? {
+                Some(Event::Stopped(_, Stop::Exec)) => break,
+                Some(Event::Stopped(task, Stop::Signal(signal))) => traced.go_on(task, On::Freely, signal)?,
+                Some(Event::Stopped(task, _)) => traced.go_on(task, On::Freely, 0)?,
+                Some(Event::Ended(..)) => {
+                    return Err(traced.not_started().unwrap_or_else(|| io::ErrorKind::NotFound.into()));
+                }
+                None => {}
+            }
+        }
+        if let Some(error) = traced.not_started() {
+            return Err(error);
+        }
+        // Exec has a result still to be written; then the program's first instruction comes.
+        traced.until(process, On::ToCalls, |stop| stop == Stop::Leaves)?;
+        Ok(traced)
+    }
+
+    /// Ends the program, whatever it does.
+    pub fn end(&self) -> io::Result<ExitStatus> {
+        // SAFETY: sends a signal to a process that nobody has waited for.
+        unsafe { libc::kill(self.process as libc::pid_t, libc::SIGKILL) };
+        loop {
+            if let Some(Event::Ended(_, status)) = self.wait(Some(self.process))? {
+                return Ok(status);
+            }
+        }
+    }
+
+    /// What went wrong before exec.
+    fn not_started(&self) -> Option<io::Error> {
+        self.starter.take().and_then(|starter| starter.join().ok()?.err())
+    }
+
+    /// The program's first process.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Waits for what comes next of any thread that this one traces, or of one. `None`: a signal to this thread came first
+    /// ([`Ticking`]).
+    ///
+    /// Errors: ECHILD where nothing is traced any more.
+    pub fn wait(&self, task: Option<u32>) -> io::Result<Option<Event>> {
+        let mut status = 0;
+        let whom = task.map_or(-1, |task| task as libc::pid_t);
+        // SAFETY: the kernel writes one number to `status`.
+        let found = unsafe { libc::waitpid(whom, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
+        if found < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted {
+                Ok(None)
+            } else {
+                Err(error)
+            };
+        }
+        let task = found as u32;
+        if !libc::WIFSTOPPED(status) {
+            self.over.set(self.over.get() || task == self.process);
+            return Ok(Some(Event::Ended(task, ExitStatus::from_raw(status))));
+        }
+        Ok(Some(Event::Stopped(task, self.why(task, status)?)))
+    }
+
+    /// Waits for the end of the first process, where it is traced no more.
+    pub fn wait_for_end(&self) -> io::Result<ExitStatus> {
+        let mut status = 0;
+        loop {
+            // SAFETY: the kernel writes one number to `status`.
+            let found = unsafe { libc::waitpid(self.process as libc::pid_t, &raw mut status, 0) };
+            match found {
+                0.. => return Ok(ExitStatus::from_raw(status)),
+                _ => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn why(&self, task: u32, status: i32) -> io::Result<Stop> {
+        let signal = libc::WSTOPSIG(status);
+        let stop = match status >> 16 {
+            0 if signal == libc::SIGTRAP | OF_CALL => match self.enters(task)? {
+                true => Stop::Enters,
+                false => Stop::Leaves,
+            },
+            0 if signal == libc::SIGSEGV => self.closed(task)?.unwrap_or(Stop::Signal(signal)),
+            0 => Stop::Signal(signal),
+            libc::PTRACE_EVENT_EXEC => Stop::Exec,
+            event @ (libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
+                let mut number: libc::c_ulong = 0;
+                // SAFETY: the request writes an unsigned long.
+                unsafe { ask_with(libc::PTRACE_GETEVENTMSG, task, 0, &mut number)? };
+                Stop::Began {
+                    task: number as u32,
+                    vfork: event == libc::PTRACE_EVENT_VFORK,
+                }
+            }
+            libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
+            libc::PTRACE_EVENT_STOP => Stop::Group,
+            _ => Stop::Interrupted,
+        };
+        Ok(stop)
+    }
+
+    /// Whether a stop at a system call is at its beginning.
+    fn enters(&self, task: u32) -> io::Result<bool> {
+        // The first byte says which; its size is all that is asked for.
+        let mut operation = [0u8; 8];
+        // SAFETY: the request writes no more bytes than its address argument says.
+        unsafe {
+            ask_with(
+                libc::PTRACE_GET_SYSCALL_INFO,
+                task,
+                size_of_val(&operation),
+                &mut operation,
+            )?
+        };
+        Ok(operation[0] == libc::PTRACE_SYSCALL_INFO_ENTRY)
+    }
+
+    fn closed(&self, task: u32) -> io::Result<Option<Stop>> {
+        /// Where `siginfo_t` has the key (`_addr_pkey._pkey`), and the address.
+        const KEY: usize = 32;
+        const ADDRESS: usize = 16;
+        let mut info = [0u8; size_of::<libc::siginfo_t>()];
+        // SAFETY: the request writes a siginfo_t, of which any bytes are some.
+        unsafe { ask_with(libc::PTRACE_GETSIGINFO, task, 0, &mut info)? };
+        let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        let code = word(8) as i32;
+        let address = u64::from(word(ADDRESS)) | u64::from(word(ADDRESS + 4)) << 32;
+        Ok((code == SEGV_PKUERR).then_some(Stop::Closed {
+            address: address as usize,
+            key: word(KEY),
+        }))
+    }
+
+    /// A stopped thread goes on; with a signal, that is delivered to it.
+    pub fn go_on(&self, task: u32, on: On, signal: i32) -> io::Result<()> {
+        let request = match on {
+            On::Freely => libc::PTRACE_CONT,
+            On::ToCalls => libc::PTRACE_SYSCALL,
+            On::OneStep => libc::PTRACE_SINGLESTEP,
+            On::Resting => libc::PTRACE_LISTEN,
+        };
+        ask(request, task, signal as usize)
+    }
+
+    /// A thread that runs stops soon ([`Stop::Interrupted`]).
+    pub fn interrupt(&self, task: u32) -> io::Result<()> {
+        ask(libc::PTRACE_INTERRUPT, task, 0)
+    }
+
+    /// A stopped thread goes on and is traced no more.
+    pub fn leave(&self, task: u32, signal: i32) -> io::Result<()> {
+        self.over.set(self.over.get() || task == self.process);
+        ask(libc::PTRACE_DETACH, task, signal as usize)
+    }
+
+    pub fn registers(&self, task: u32) -> io::Result<Registers> {
+        // SAFETY: any bytes are registers.
+        let mut registers = unsafe { std::mem::zeroed::<libc::user_regs_struct>() };
+        // SAFETY: the request writes a user_regs_struct.
+        unsafe { ask_with(libc::PTRACE_GETREGS, task, 0, &mut registers)? };
+        Ok(Registers(registers))
+    }
+
+    /// Has a system call that [`Traced::interrupt`] broke off begin again, of the kind that is not by itself (epoll_wait(2)): a program
+    /// that is not traced does not see `EINTR` without a signal.
+    ///
+    /// Pre: the thread is stopped as it was interrupted, and no signal waits for it.
+    pub fn begin_call_again(&self, task: u32) -> io::Result<()> {
+        let mut registers = self.registers(task)?;
+        match registers.begin_call_again() {
+            true => self.set_registers(task, &registers),
+            false => Ok(()),
+        }
+    }
+
+    /// Has the system call that a thread is about to enter do nothing, and leave at once; [`Traced::make_call_again`] makes it then.
+    pub fn postpone_call(&self, task: u32) -> io::Result<()> {
+        let mut registers = self.registers(task)?;
+        registers.0.orig_rax = u64::MAX;
+        self.set_registers(task, &registers)
+    }
+
+    /// Pre: the thread has left the call of this number, which was put off.
+    pub fn make_call_again(&self, task: u32, number: usize) -> io::Result<()> {
+        let mut registers = self.registers(task)?;
+        registers.0.rax = number as u64;
+        registers.0.rip -= SYSCALL_BYTES;
+        self.set_registers(task, &registers)
+    }
+
+    fn set_registers(&self, task: u32, registers: &Registers) -> io::Result<()> {
+        let mut registers = registers.0;
+        // SAFETY: the request reads a user_regs_struct.
+        unsafe { ask_with(libc::PTRACE_SETREGS, task, 0, &mut registers) }
+    }
+
+    /// The signals that a stopped thread blocks: bit n-1 is signal n.
+    pub fn blocked(&self, task: u32) -> io::Result<u64> {
+        let mut mask = 0u64;
+        // SAFETY: the request writes as many bytes as its address argument says.
+        unsafe { ask_with(libc::PTRACE_GETSIGMASK, task, size_of::<u64>(), &mut mask)? };
+        Ok(mask)
+    }
+
+    fn set_blocked(&self, task: u32, mask: u64) -> io::Result<()> {
+        let mut mask = mask;
+        // SAFETY: the request reads as many bytes as its address argument says.
+        unsafe { ask_with(libc::PTRACE_SETSIGMASK, task, size_of::<u64>(), &mut mask) }
+    }
+
+    /// Whether two tasks have one address space (`kcmp(2)`).
+    pub fn share_memory(&self, one: u32, other: u32) -> io::Result<bool> {
+        const KCMP_VM: libc::c_int = 1;
+        // SAFETY: the call takes numbers.
+        let order = unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_VM, 0, 0) };
+        if order < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(order == 0)
+        }
+    }
+}
+
+impl Drop for Traced {
+    /// A program that nobody makes go on is ended.
+    fn drop(&mut self) {
+        if !self.over.get() {
+            let _ = self.end();
+        }
+    }
+}
+
+/// Whether a request failed because the thread was killed meanwhile: its end is an event to come.
+pub fn has_died(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// Whether a wait failed because nothing is traced any more.
+pub fn is_over(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ECHILD)
+}
+
+/// Between fork and exec: says who this is, and waits until it is traced.
+fn await_tracer(tell: &PipeWriter, wait: &PipeReader) -> io::Result<()> {
+    // SAFETY: getpid(2) takes nothing.
+    let number = unsafe { libc::getpid() }.to_ne_bytes();
+    let mut answer = 0u8;
+    // SAFETY: write(2) and read(2) are async-signal-safe; both buffers are on this stack.
+    let read = unsafe {
+        libc::write(tell.as_fd().as_raw_fd(), number.as_ptr().cast(), number.len());
+        libc::read(wait.as_fd().as_raw_fd(), (&raw mut answer).cast(), 1)
+    };
+    if read == 1 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::EPERM))
+    }
+}
+
+/// While this lives, the calling thread's waits are broken off once in a period.
+pub struct Ticking {
+    timer: libc::timer_t,
+    _here: PhantomData<*const ()>,
+}
+
+impl Ticking {
+    /// A signal of its own: a program's `SIGALRM` is not ours to use.
+    fn signal() -> i32 {
+        libc::SIGRTMIN() + 7
+    }
+
+    pub fn every(period: std::time::Duration) -> io::Result<Ticking> {
+        extern "C" fn nothing(_signal: i32) {}
+        // SAFETY: an all-zero action with a handler that does nothing; without SA_RESTART, so that waits are broken off.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
+            if libc::sigaction(Self::signal(), &raw const action, std::ptr::null_mut()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        // SAFETY: an all-zero event, filled in below.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = Self::signal();
+        // SAFETY: gettid(2) takes nothing.
+        event.sigev_notify_thread_id = unsafe { libc::gettid() };
+        let mut timer: libc::timer_t = std::ptr::null_mut();
+        // SAFETY: both are valid for the call.
+        if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let ticking = Ticking {
+            timer,
+            _here: PhantomData,
+        };
+        let time = libc::timespec {
+            tv_sec: period.as_secs() as libc::time_t,
+            tv_nsec: period.subsec_nanos().max(1).into(),
+        };
+        let times = libc::itimerspec {
+            it_interval: time,
+            it_value: time,
+        };
+        // SAFETY: the timer is ours; the times are valid for the call.
+        if unsafe { libc::timer_settime(timer, 0, &raw const times, std::ptr::null_mut()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(ticking)
+    }
+}
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        // SAFETY: the timer is ours and is deleted once.
+        unsafe { libc::timer_delete(self.timer) };
+    }
+}

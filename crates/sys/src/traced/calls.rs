@@ -1,0 +1,134 @@
+//! System calls that a stopped thread makes in our place.
+
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::{Event, On, Registers, Stop, Traced};
+use crate::mappings::{self, Kind};
+
+/// A system call: its number and arguments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call(pub libc::c_long, pub [usize; 6]);
+
+/// Every signal, of which these are let through: a stub ends with a trap, and blocked faults would lose their handlers.
+const ALL: u64 = !(1 << (libc::SIGTRAP - 1) | 1 << (libc::SIGSEGV - 1));
+
+impl Traced {
+    /// Has a stopped thread make a system call; its registers are then as before.
+    ///
+    /// Pre: it is not stopped as it enters a call. The call does nothing that the program could see but what is meant.
+    /// Errors: the call's own, and those of tracing.
+    pub(super) fn call(&self, task: u32, gate: usize, call: Call) -> io::Result<usize> {
+        let before = self.registers(task)?;
+        let Call(number, arguments) = call;
+        let mut registers = before.0;
+        [
+            registers.rdi,
+            registers.rsi,
+            registers.rdx,
+            registers.r10,
+            registers.r8,
+            registers.r9,
+        ] = arguments.map(|argument| argument as u64);
+        registers.rax = number as u64;
+        // No system call is to be begun again meanwhile.
+        registers.orig_rax = u64::MAX;
+        registers.rip = gate as u64;
+        let blocked = self.blocked(task)?;
+        self.set_blocked(task, ALL)?;
+        self.set_registers(task, &Registers(registers))?;
+        let done = self
+            .until(task, On::ToCalls, |stop| stop == Stop::Enters)
+            .and_then(|()| self.until(task, On::ToCalls, |stop| stop == Stop::Leaves))
+            .and_then(|()| Ok(self.registers(task)?.0.rax as i64));
+        self.set_registers(task, &before)?;
+        self.set_blocked(task, blocked)?;
+        match done? {
+            error @ -4095..=-1 => Err(io::Error::from_raw_os_error(-error as i32)),
+            value => Ok(value as usize),
+        }
+    }
+
+    /// Goes on to a stop of this kind.
+    pub(super) fn until(&self, task: u32, on: On, mut wanted: impl FnMut(Stop) -> bool) -> io::Result<()> {
+        loop {
+            self.go_on(task, on, 0)?;
+            let stop = loop {
+                if let Some(event) = self.wait(Some(task))? {
+                    break event;
+                }
+            };
+            match stop {
+                Event::Stopped(_, stop) if wanted(stop) => return Ok(()),
+                // It was asked to stop before.
+                Event::Stopped(_, Stop::Interrupted | Stop::Group) => {}
+                _ => {
+                    return Err(io::Error::other(format!(
+                        "a thread that should work for its tracer stopped: {stop:?}"
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Runs code of ours in a stopped thread, up to its trap (`int3`); registers are then as before. A touch of a closed page on the way
+    /// comes to `closed`, with its address and key.
+    ///
+    /// Pre: the code is there, and touches nothing that is the program's. `counter` and `base` are what it finds in `r12` and `rbx`.
+    pub(super) fn run(
+        &self,
+        task: u32,
+        code: usize,
+        [base, counter]: [usize; 2],
+        mut closed: impl FnMut(usize, u32) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let before = self.registers(task)?;
+        let mut registers = before.0;
+        registers.orig_rax = u64::MAX;
+        (registers.rip, registers.rbx, registers.r12) = (code as u64, base as u64, counter as u64);
+        let blocked = self.blocked(task)?;
+        self.set_blocked(task, ALL)?;
+        self.set_registers(task, &Registers(registers))?;
+        let done = loop {
+            let mut at = None;
+            let done = self.until(task, On::Freely, |stop| {
+                if let Stop::Closed { address, key } = stop {
+                    at = Some((address, key));
+                }
+                at.is_some() || stop == Stop::Signal(libc::SIGTRAP)
+            });
+            let handled = match (done, at) {
+                (Ok(()), Some((address, key))) => closed(address, key),
+                (done, _) => break done,
+            };
+            if handled.is_err() {
+                break handled;
+            }
+        };
+        self.set_registers(task, &before)?;
+        self.set_blocked(task, blocked)?;
+        done
+    }
+
+    /// Where a program has the instruction `syscall`: in the code that the kernel maps into each.
+    ///
+    /// Errors: NotFound; those of reading its memory.
+    pub(super) fn gate(&self) -> io::Result<usize> {
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        let mappings = mappings::all(Some(self.process()))?;
+        let kernels = mappings
+            .into_iter()
+            .find(|mapping| mapping.kind == Kind::Special("[vdso]".into()));
+        let span = kernels.ok_or(io::ErrorKind::NotFound)?.span;
+        let mut code = vec![0; span.bytes];
+        memory(self.process())?.read_exact_at(&mut code, span.start as u64)?;
+        let at = code.windows(2).position(|two| two == SYSCALL);
+        Ok(span.start + at.ok_or(io::ErrorKind::NotFound)?)
+    }
+}
+
+/// The memory of a stopped tracee, as a file.
+pub(super) fn memory(process: u32) -> io::Result<std::fs::File> {
+    let path = format!("/proc/{process}/mem");
+    std::fs::OpenOptions::new().read(true).write(true).open(path)
+}
