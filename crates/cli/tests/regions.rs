@@ -269,3 +269,65 @@ fn wrong_options_of_regions_tell_what_would_be_right() {
         "{said}"
     );
 }
+
+/// `run --policy regions` runs a program of one thread as it would run by itself, and says what became of it.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_follows_its_data_as_an_experiment() {
+    let room = Room::new();
+    let several = sys::cache_domains::usable().is_ok_and(|domains| domains.len() > 1);
+    let keys = sys::protection_keys::try_key().is_ok();
+    let command = [
+        "run",
+        "--policy",
+        "regions",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        "echo done; exit 5",
+    ];
+    if !(several && keys) {
+        let (_, said) = output(&command, 1);
+        let lacks = if several {
+            "no protection keys"
+        } else {
+            "share each cache"
+        };
+        assert!(said.contains(lacks), "{said}");
+        harness::not_here("this test needs protection keys and two caches of one level");
+        return;
+    }
+    let (out, said) = output(&command, 5);
+    assert_eq!(out, "done\n");
+    let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    assert_eq!(report["exit_code"], 5);
+    assert!(report["move_ns"].as_u64().unwrap() > 500, "{report}");
+    let file = room.path("report.txt");
+    let (_, said) = output(
+        &[
+            "run",
+            "--policy",
+            "regions",
+            "--report",
+            &file,
+            "--",
+            "sh",
+            "-c",
+            "kill -TERM $$",
+        ],
+        143,
+    );
+    assert!(said.contains("is an experiment"), "{said}");
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains("experiment  the thread was never moved"), "{text}");
+    let (_, said) = output(&["run", "--policy", "regions", "--", "/no/such/program"], 1);
+    assert!(said.contains("/no/such/program: it could not be started"), "{said}");
+    let (_, said) = output(&["run", "--policy", "regions", "--children", "--", "true"], 2);
+    assert!(said.contains("leave out"), "{said}");
+    let (_, said) = output(
+        &["run", "--policy", "regions", "--set", "regions.perod=1", "--", "true"],
+        2,
+    );
+    assert!(said.contains("has no parameter `perod`"), "{said}");
+}

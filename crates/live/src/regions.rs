@@ -13,6 +13,7 @@ mod host;
 mod linux;
 mod log;
 mod replay;
+mod reserved;
 mod sources;
 mod undo;
 
@@ -27,6 +28,7 @@ pub use host::Host;
 pub use linux::{Here, Linux, kept_name};
 pub use log::{Action, Entry};
 pub use replay::{ReplayError, Replayed, replay};
+pub use reserved::Reserved;
 pub use sources::{NAMES, Source};
 pub use sys::cache_domains::{CacheDomain, by_hand, find};
 pub use undo::{Shown, Undo, folder};

@@ -24,7 +24,7 @@ mod groups;
 mod schemata;
 mod slot;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tree;
 
 use std::collections::BTreeMap;

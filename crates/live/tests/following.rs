@@ -135,3 +135,48 @@ fn a_program_that_dies_is_reported_to_have_died() {
     let missing = following::run(Command::new("/no/such/program"), &asked, |_| ());
     assert!(matches!(missing, Err(FollowingError::Start(_))), "{missing:?}");
 }
+
+/// Tables with indexes, joins, aggregates, text, a file with transactions that are rolled back, and the dump of it all.
+const STATEMENTS: &str = "
+create table items(id integer primary key, name text, price real, kind integer);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 40000)
+  insert into items select i, 'item ' || (i * 7919 % 40009), (i * 31 % 1000) / 7.0, i % 97 from n;
+create index by_kind on items(kind, price);
+create table sold(item integer, day integer, many integer);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 60000)
+  insert into sold select i * 613 % 40000 + 1, i % 365, i % 9 from n;
+select kind, count(*), round(sum(price * many), 3) from items join sold on item = id group by kind order by 3 desc limit 20;
+begin; delete from sold where day > 100; select count(*) from sold; rollback;
+select day, group_concat(name, ';') from (select day, name from sold join items on item = id where kind = 5 order by day, name limit 300) group by day;
+update items set name = upper(name) where id % 3 = 0;
+select sum(length(name)), max(name) from items;
+pragma integrity_check;
+.dump sold
+";
+
+#[test]
+fn sqlite_prints_the_same() {
+    let Some(domains) = two_caches(512) else { return };
+    if !harness::tool("sqlite3") {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("script.sql");
+    std::fs::write(&script, STATEMENTS).unwrap();
+    let command = |database: &str| {
+        let mut command = Command::new("sqlite3");
+        command
+            .arg(folder.path().join(database))
+            .stdin(std::fs::File::open(&script).unwrap());
+        command
+    };
+    let alone = command("alone.db").output().unwrap();
+    assert!(alone.status.success() && alone.stdout.len() > 1_000_000, "{alone:?}");
+    let out = folder.path().join("out");
+    let mut followed = command("followed.db");
+    followed.stdout(std::fs::File::create(&out).unwrap());
+    let report = following::run(followed, &eager(domains), |_| ()).unwrap();
+    assert!(std::fs::read(out).unwrap() == alone.stdout, "{report:?}");
+    assert_eq!((report.exit_code, &report.stepped_aside), (Some(0), &None));
+    assert!(report.touches > 1000 && report.calls > 100, "{report:?}");
+}

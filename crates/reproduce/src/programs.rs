@@ -83,6 +83,19 @@ impl Programs {
         }
     }
 
+    /// A program that has no versions, for the clock.
+    pub fn bare(&self, name: &str) -> Result<PathBuf, ReproduceError> {
+        let folder = self.folder.join("time");
+        let path = folder.join(name);
+        match path.is_file() {
+            true => Ok(path),
+            false => Err(ReproduceError::NoProgram {
+                name: name.to_string(),
+                folder,
+            }),
+        }
+    }
+
     /// A version of a program, with arguments.
     pub fn program(
         &self,

@@ -7,6 +7,8 @@
 mod claims;
 mod draw;
 mod grid;
+#[cfg(target_arch = "x86_64")]
+mod live;
 mod loads;
 mod mechanism;
 mod parts;
@@ -32,6 +34,8 @@ impl Reproduction<'_> {
             return Ok(());
         };
         match regions.view {
+            #[cfg(target_arch = "x86_64")]
+            View::Memlat if self.options.live => self.live_memlat(item, section)?,
             View::Memlat => self.memlat(item, regions, section)?,
             View::Processes => self.processes(item, regions, section)?,
             View::Programs => self.programs(item, regions, section)?,

@@ -37,6 +37,8 @@ pub struct Options {
     /// Of grids: these programs and numbers of cpus alone; empty: the usual ones, with `full` all.
     pub only: Vec<String>,
     pub cpus: Vec<u32>,
+    /// Figure 9 of lee12 on this machine rather than simulated.
+    pub live: bool,
     /// Folder of recorded workloads; `None`: where `make traces` puts them.
     pub traces: Option<PathBuf>,
 }

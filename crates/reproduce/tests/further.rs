@@ -54,6 +54,7 @@ fn an_invented_paper_is_reproduced_by_its_registration_alone() {
         n: None,
         only: Vec::new(),
         cpus: Vec::new(),
+        live: false,
         traces: None,
     };
     let mut reproduction = Reproduction::new(&paper, &options, &|_| ()).unwrap();

@@ -54,6 +54,7 @@ fn options(folder: &Path) -> Options {
         n: None,
         only: Vec::new(),
         cpus: Vec::new(),
+        live: false,
         traces: Some(folder.to_path_buf()),
     }
 }

@@ -67,6 +67,10 @@ pub struct Reproduce {
     #[arg(long)]
     keep_traces: bool,
 
+    /// Figure 9 of lee12 on this machine, by `domicile run --policy regions`, rather than simulated
+    #[arg(long)]
+    live: bool,
+
     /// Count anew what was counted before
     #[arg(long)]
     afresh: bool,
@@ -85,6 +89,7 @@ impl Reproduce {
         let paper = source.read().map_err(Failure::work)?;
         self.suits()?;
         let wanted = self.wanted(&paper)?;
+        self.live_suits(&wanted)?;
         let mut plot = self.place()?;
         let options = Options {
             programs: self.programs.clone(),
@@ -99,6 +104,7 @@ impl Reproduce {
             n: self.size,
             only: self.only.clone(),
             cpus: self.cpus.clone(),
+            live: self.live,
             traces: self.traces.clone(),
         };
         let display = Display::default();
@@ -161,6 +167,18 @@ impl Reproduce {
             .filter(|(_, given)| *given)
             .filter_map(|(choice, _)| papers.refusal(&self.paper, *choice));
         refusals.next().map_or(Ok(()), |refusal| Err(Failure::usage(refusal)))
+    }
+
+    /// One figure can be had live.
+    fn live_suits(&self, wanted: &[String]) -> Result<(), Failure> {
+        const LIVE: (&str, &str) = ("lee12", "figure9");
+        match (self.live, self.paper.as_str(), wanted) {
+            (false, ..) => Ok(()),
+            (true, paper, [item]) if (paper, item.as_str()) == LIVE => Ok(()),
+            _ => Err(Failure::usage(
+                "--live is for figure 9 of lee12: `domicile reproduce lee12 figure9 --live`",
+            )),
+        }
     }
 
     /// The names of the items asked for, or all.

@@ -52,6 +52,10 @@ impl Closed {
         !self.pages.is_empty() || !self.have.is_empty()
     }
 
+    pub fn key_count(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Whether a key is one of ours.
     pub fn has(&self, key: u32) -> bool {
         self.keys.iter().any(|(_, of)| *of == key)

@@ -51,6 +51,9 @@ pub struct Host {
     switch_ns: u64,
     /// Rights are as the cpu has them; else all is open.
     pub(super) shut: bool,
+    /// Rights as they were set last: the cpu, whether shut, and how many keys there were. `None`: the program may have changed them, or
+    /// the signals that it blocks.
+    pub(super) settled: Option<(u32, bool, usize)>,
     /// Between the two stops of a system call.
     pub(super) in_call: bool,
     /// All stays open to the thread until the next tick: one instruction uses pages of two caches.
@@ -122,6 +125,7 @@ impl Host {
             next_scan_ns: 0,
             switch_ns: 0,
             shut: false,
+            settled: None,
             in_call: false,
             wide: false,
             call: 0,
@@ -498,18 +502,25 @@ impl Host {
 
     pub(super) fn set_rights(&mut self, shut: bool) -> io::Result<()> {
         let cpu = self.at.unwrap_or(0);
+        let wanted = (cpu, shut, self.closed.key_count());
+        if self.settled == Some(wanted) {
+            return Ok(());
+        }
         // A thread that blocks the signal of faults would lose its handler by one (force_sig in the kernel).
         let shut = shut && !self.blocks_faults()?;
         self.shut = shut;
         let closed = &self.closed;
         self.traced
-            .change_rights(self.traced.process(), |before| closed.rights(before, cpu, shut))
+            .change_rights(self.traced.process(), |before| closed.rights(before, cpu, shut))?;
+        self.settled = Some(wanted);
+        Ok(())
     }
 
     /// Another program runs in the process: what was known of the one before is gone.
     pub(super) fn begin_image(&mut self) -> io::Result<()> {
         self.image = Image::begin(&self.traced)?;
         self.closed = Closed::default();
+        self.settled = None;
         self.moments.begin_anew();
         self.space += 1;
         self.settle()

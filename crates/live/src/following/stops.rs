@@ -81,6 +81,7 @@ impl Host {
             return self.go_on(signal);
         }
         let task = self.process();
+        self.settled = None;
         self.set_rights(false)?;
         if !line(&status(task), "SigCgt:").contains(signal) {
             return self.go_on(signal);
@@ -94,6 +95,7 @@ impl Host {
         match event {
             // The first instruction of the handler, of which the kernel has closed all keys.
             Event::Stopped(_, Stop::Signal(Stop::STEP)) => {
+                self.settled = None;
                 self.set_rights(false)?;
                 self.go_on(0)
             }
@@ -136,6 +138,7 @@ impl Host {
 
     fn leaves(&mut self) -> io::Result<()> {
         self.in_call = false;
+        self.settled = None;
         if std::mem::take(&mut self.fresh) {
             return self.begin_image();
         }

@@ -18,6 +18,8 @@ pub enum RegionsError {
          that there are several; then name the cpus of each with --domains, such as --domains 0-3 4-7"
     )]
     OneDomain,
+    #[error("the cache cannot be divided: {0}")]
+    Ways(#[from] crate::resctrl::WaysError),
     #[error("--domains: {0}")]
     Domains(String),
     #[error("nothing here says how much memory a process uses:{}", listed(.0))]

@@ -11,7 +11,7 @@ use super::tree::Locked;
 use super::*;
 
 /// Processors as the documentation shows them.
-struct Processor {
+pub(crate) struct Processor {
     /// `info`'s resources and files.
     info: &'static [(&'static str, &'static str)],
     schemata: &'static str,
@@ -23,7 +23,7 @@ struct Processor {
 }
 
 /// Two sockets, 20 ways of 1.5 MiB, of which devices use the upper two.
-const INTEL: Processor = Processor {
+pub(crate) const INTEL: Processor = Processor {
     info: &[
         ("L3/cbm_mask", "fffff"),
         ("L3/min_cbm_bits", "2"),
@@ -225,7 +225,7 @@ fn write(root: &Path, path: &str, text: &str) {
 }
 
 /// The machine's tree: caches of cpus, and resctrl.
-fn machine(processor: &'static Processor) -> tempfile::TempDir {
+pub(crate) fn machine(processor: &'static Processor) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (cpu, cache) in processor.caches.iter().enumerate() {
         for (index, level, kind, id) in [(0, 1, "Data", cpu as u32 + 7), (3, 3, "Unified", *cache)] {
@@ -258,18 +258,23 @@ fn kernel(folder: &tempfile::TempDir, processor: &'static Processor) -> Kernel {
     }
 }
 
-fn ways(folder: &tempfile::TempDir, processor: &'static Processor) -> Ways {
+pub(crate) fn ways(folder: &tempfile::TempDir, processor: &'static Processor) -> Ways {
     Ways::of(Box::new(kernel(folder, processor)), Root::new(folder.path()), 3).unwrap()
 }
 
 /// The masks of a group in cache after cache.
-fn masks(folder: &tempfile::TempDir, processor: &'static Processor, group: &str) -> Vec<u64> {
+pub(crate) fn masks(folder: &tempfile::TempDir, processor: &'static Processor, group: &str) -> Vec<u64> {
     let masks = kernel(folder, processor).masks(group);
     masks
         .into_iter()
         .filter(|(resource, _)| resource != "MB")
         .flat_map(|(_, masks)| masks.into_values())
         .collect()
+}
+
+/// The groups beside the default one.
+pub(crate) fn group_names(folder: &tempfile::TempDir) -> Vec<String> {
+    kernel(folder, &INTEL).groups().unwrap()
 }
 
 const MIB: u64 = 1 << 20;

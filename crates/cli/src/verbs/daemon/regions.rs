@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use live::regions::{Config, RegionsError, Shown, Undo, Whom, by_hand, folder, kept_name, prepare};
+use live::regions::{Config, Here, RegionsError, Reserved, Shown, Undo, Whom, by_hand, folder, kept_name, prepare};
+use live::resctrl::Ways;
 use results::saved;
 use sys::Root;
 use sys::service;
@@ -43,7 +44,7 @@ pub struct Regions {
     domains: Vec<String>,
 
     /// Give programs of this name caches of their own: as many as their working sets fill and their threads have cpus in; one at
-    /// least is left to the others
+    /// least is left to the others. Where all cpus share each cache: half of its ways, by resctrl
     #[arg(long, value_name = "NAME", requires = "regions", value_parser = NonEmptyStringValueParser::new())]
     preferred: Option<String>,
 
@@ -102,7 +103,12 @@ impl Regions {
         if let Some(path) = observations {
             watched.overwrite.allows(path, "the observations")?;
         }
-        let prepared = prepare(config, domains, watched.watching.source()).map_err(failure)?;
+        let prepared = match prepare(config.clone(), domains, watched.watching.source()) {
+            Err(RegionsError::OneDomain) if self.preferred.is_some() => {
+                return self.reserve(config, whom, signals, console);
+            }
+            prepared => prepared.map_err(failure)?,
+        };
         let log = observations.map(|path| created(path)).transpose()?;
         let count = prepared.domains().len();
         console::note(format_args!(
@@ -135,6 +141,37 @@ impl Regions {
         if !acts && report.fullest_before_bytes.is_some() {
             shown.remember().map_err(failure)?;
         }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// All cpus share each cache: the preferred program gets ways of the outermost one, where resctrl has them.
+    fn reserve(&self, config: Config, whom: Whom, mut signals: Caught, console: &mut Console) -> Done {
+        let root = Root::default();
+        let cpus = sys::cpus::cpus(&root).map_err(Failure::work)?.online;
+        let caches = sys::caches::caches(&root, cpus[0]).map_err(Failure::work)?;
+        let level = caches.iter().map(|cache| cache.level).max().unwrap_or(3);
+        let ways = Ways::mounted(level).map_err(|error| {
+            Failure::work(format!(
+                "{}. Ways of the cache could be given to the preferred program all the same: {error}",
+                RegionsError::OneDomain
+            ))
+        })?;
+        let acts = config.acts;
+        let mut reserved = Reserved::begin(Here::new(None), &ways, (level, cpus), config, whom).map_err(failure)?;
+        console::note(match acts {
+            true => "the preferred program has ways of the cache for itself until this ends",
+            false => "dry run: nothing is changed; `--act` gives the preferred program ways of the cache",
+        });
+        let done = reserved.run(|| {
+            let mut came = std::iter::from_fn(|| signals.take());
+            came.any(|signal| signal.number != signals::HANGUP)
+        });
+        let report = reserved.end().map_err(failure)?;
+        match console.json() {
+            true => console.line(&saved(&report))?,
+            false => console.text(&report::live_regions(&report).facts(NAMES))?,
+        }
+        done.map_err(failure)?;
         Ok(ExitCode::SUCCESS)
     }
 

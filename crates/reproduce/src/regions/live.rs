@@ -1,0 +1,210 @@
+//! Figure 9 on this machine: `memlat` by itself, and with its thread following its regions by protection keys.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use live::following::{self, Asked};
+use policy::Bounds;
+use results::LiveFollowing;
+
+use crate::error::ReproduceError;
+use crate::line::{Line, Ours};
+use crate::paper::Item;
+use crate::programs::Programs;
+use crate::reproduce::{Reproduction, Section};
+use crate::times::median;
+use crate::watch::Step;
+
+/// One region, in percent of a cache: two fit into one cache, or do not, and fit into two.
+const SIZES: [u64; 3] = [40, 70, 90];
+/// Reads at a time, as powers of two.
+const STAYS: [u32; 4] = [12, 14, 16, 18];
+/// Reads of a run: seconds, of which finding the regions takes a part.
+const READS: u64 = 60_000_000;
+/// Runs are short, and so are the policy's times. All sizes and stays that can be tried are: the figure shows which lose.
+const SET: [&str; 5] = [
+    "regions.period=200000",
+    "regions.share=100",
+    "regions.scan=20000",
+    "regions.cost=0",
+    "regions.idle=20",
+];
+
+/// Runs at one size and stay.
+#[derive(Default)]
+struct Cell {
+    /// Nanoseconds a read.
+    alone: Vec<f64>,
+    followed: Vec<f64>,
+    moves: u64,
+    verdict: String,
+}
+
+impl Cell {
+    /// Percent that following gains, and the smallest and the largest of the rounds.
+    fn gain(&self) -> Option<(f64, f64, f64)> {
+        let mut gains: Vec<f64> = self
+            .alone
+            .iter()
+            .zip(&self.followed)
+            .map(|(alone, followed)| (alone / followed - 1.0) * 100.0)
+            .collect();
+        let middle = median(&mut gains)?;
+        Some((middle, gains[0], gains[gains.len() - 1]))
+    }
+}
+
+impl Reproduction<'_> {
+    /// The item on this machine, beside the paper's numbers of a move.
+    pub(super) fn live_memlat(&self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let host = |error: &dyn std::fmt::Display| ReproduceError::Host(error.to_string());
+        let domains = sys::cache_domains::usable().map_err(|error| host(&error))?;
+        let cache = domains.iter().filter_map(|domain| domain.bytes).min();
+        let cache =
+            cache.ok_or_else(|| ReproduceError::Host("the size of this machine's caches is not known".to_string()))?;
+        let move_ns = following::move_ns(Command::new("true"), &domains).map_err(|error| host(&error))?;
+        let asked = Asked {
+            policy: "regions".parse().map_err(|error: policy::PolicyError| host(&error))?,
+            settings: SET.map(String::from).to_vec(),
+            domains,
+            bounds: Some(Bounds {
+                stay_least_ns: 1,
+                stay_most_ns: u64::MAX,
+                one_cache: 1,
+                all_caches: u64::MAX / 2,
+            }),
+        };
+        let program = Programs::find(self.options.programs.as_deref())?.bare("memlat")?;
+        let rounds = self.options.rounds.unwrap_or(3);
+        let runs = SIZES.len() * STAYS.len() * 2 * rounds;
+        let mut run = 0;
+        let mut cells: Vec<(u64, u32, Cell)> = Vec::new();
+        for size in SIZES {
+            let bytes = cache * size / 100 / 4096 * 4096;
+            cells.extend(STAYS.map(|stay| (bytes, stay, Cell::default())));
+        }
+        // Round by round through all, so that whatever else the machine does meets all alike.
+        for round in 0..rounds {
+            for (bytes, stay, cell) in &mut cells {
+                let ways = if round % 2 == 0 { [false, true] } else { [true, false] };
+                for follows in ways {
+                    (self.watch)(Step::Timing {
+                        what: "figure9 live",
+                        run,
+                        runs,
+                    });
+                    run += 1;
+                    let mut command = Command::new(&program);
+                    command.args([
+                        bytes.to_string(),
+                        "2".to_string(),
+                        (1u64 << *stay).to_string(),
+                        READS.to_string(),
+                    ]);
+                    let (ns, report) = reads(command, follows.then_some(&asked))?;
+                    match report {
+                        None => cell.alone.push(ns),
+                        Some(report) => {
+                            cell.followed.push(ns);
+                            cell.moves += report.moves;
+                            cell.verdict = verdict(&report);
+                        }
+                    }
+                }
+            }
+        }
+        for (name, paper_us) in [("a move, Clovertown", 15.86), ("a move, Westmere", 6.357)] {
+            let place = self.place(item, "here, live", name, "us");
+            section
+                .lines
+                .push(Line::new(place, Some(paper_us), Ok(move_ns as f64 / 1e3)));
+        }
+        for (bytes, stay, cell) in &cells {
+            let row = format!("2 x {:.2} MB", *bytes as f64 / f64::from(1 << 20));
+            let column = format!("2^{stay} reads");
+            let gain = cell.gain();
+            let ours: Ours = gain
+                .map(|(gain, ..)| gain)
+                .ok_or_else(|| "no round was run".to_string());
+            let line = Line::new(self.place(item, &row, &column, "percent"), None, ours);
+            let (_, least, most) = gain.unwrap_or_default();
+            let mut alone = cell.alone.clone();
+            section.lines.push(line.of_run(&format!(
+                "{least:.1} to {most:.1}; {:.1} ns a read alone, {} moves in a run; {}",
+                median(&mut alone).unwrap_or_default(),
+                cell.moves / rounds as u64,
+                cell.verdict
+            )));
+        }
+        section.notes.push(format!(
+            "live: `memlat` with two regions on this machine ({} of {} KB), by itself and under `domicile run --policy regions`, {rounds} rounds in \
+             turns, finding the regions included; the policy's conditions on sizes and stays are left out, so that the figure shows which lose; {}",
+            asked.domains.len(),
+            cache >> 10,
+            SET.join(", ")
+        ));
+        Ok(())
+    }
+}
+
+/// What became of the regions at the end of a run.
+fn verdict(report: &LiveFollowing) -> String {
+    let process = report
+        .regions
+        .as_ref()
+        .and_then(|regions| regions.processes.first().map(|process| process.verdict));
+    let verdict = process.and_then(|verdict| serde_json::to_value(verdict).ok());
+    verdict
+        .and_then(|verdict| Some(verdict.as_str()?.to_string()))
+        .unwrap_or_default()
+}
+
+/// Nanoseconds a read, as `memlat` prints them.
+fn reads(mut command: Command, asked: Option<&Asked>) -> Result<(f64, Option<LiveFollowing>), ReproduceError> {
+    let line = format!("{command:?}");
+    let failed = |what: String| ReproduceError::Program {
+        line: line.clone(),
+        what,
+    };
+    let file = tempfile::NamedTempFile::new().map_err(|error| failed(format!("no temporary file: {error}")))?;
+    let out = File::create(file.path()).map_err(|error| failed(error.to_string()))?;
+    command.stdin(Stdio::null()).stdout(out);
+    let report = match asked {
+        Some(asked) => Some(following::run(command, asked, |_| ()).map_err(|error| failed(error.to_string()))?),
+        None => {
+            command.status().map_err(|error| failed(error.to_string()))?;
+            None
+        }
+    };
+    let text = std::fs::read_to_string(file.path()).map_err(|error| failed(error.to_string()))?;
+    let number = text.split_whitespace().next().and_then(|number| number.parse().ok());
+    Ok((
+        number.ok_or_else(|| failed(format!("it printed `{}`", text.trim())))?,
+        report,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gains_are_those_of_pairs_of_runs() {
+        let cell = Cell {
+            alone: vec![20.0, 30.0, 10.0],
+            followed: vec![10.0, 10.0, 10.0],
+            ..Cell::default()
+        };
+        assert_eq!(cell.gain(), Some((100.0, 0.0, 200.0)));
+        assert_eq!(Cell::default().gain(), None);
+    }
+
+    #[test]
+    fn a_program_that_prints_no_number_is_refused() {
+        let mut echo = Command::new("echo");
+        echo.arg("12.5 ns a read, sum 3");
+        assert_eq!(reads(echo, None).unwrap().0, 12.5);
+        let error = reads(Command::new("true"), None).unwrap_err().to_string();
+        assert!(error.contains("it printed ``"), "{error}");
+    }
+}
