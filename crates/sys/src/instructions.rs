@@ -144,7 +144,8 @@ pub fn chain(kind: Chain, rounds: u64) {
     let own = &raw mut word;
     word = own as u64;
     match kind {
-        Chain::Add => rounds!("add {value}, 3", value = inout(reg) word => word,),
+        // Of a register: processors such as Golden Cove carry out additions of small constants while they rename registers, in no time.
+        Chain::Add => rounds!("add {value}, {other}", value = inout(reg) word => word, other = in(reg) 3u64,),
         Chain::Load => rounds!("mov {value}, [{value}]", value = inout(reg) own => _,),
         Chain::Multiply => rounds!("imul {value}, {value}", value = inout(reg) word => word,),
         Chain::FloatAdd => {

@@ -63,6 +63,8 @@ pub struct Asked<'a> {
     pub machine: Option<(&'a str, &'a Machine)>,
     /// The same machine as it is at that moment, asked for three times while each pair is measured: what neighbors leave of it changes.
     pub beside: Option<&'a (dyn Fn() -> Result<Machine, MachineError> + 'a)>,
+    /// Times that were measured before, which are taken as they are, and the machine as it was then.
+    pub measured: Option<&'a Truth>,
     /// Where programs and recordings go.
     pub folder: &'a Path,
     /// Recordings stay there, and those that are there are taken.
@@ -85,7 +87,9 @@ pub enum Step<'a> {
 /// Errors: nothing can be built, or recorded; it was interrupted.
 pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, TruthError> {
     let mut truth = Truth {
-        about: about(asked),
+        about: asked
+            .measured
+            .map_or_else(|| about(asked), |before| before.about.clone()),
         ..Truth::default()
     };
     if asked.machine.is_some() {
@@ -94,6 +98,14 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
     let builder = Builder::new(asked.list, asked.folder)?;
     let mut measured = Vec::new();
     for pair in asked.pairs {
+        if let Some(before) = asked.measured {
+            match of_before(asked, before, pair, &builder) {
+                Ok(one) => measured.push(one),
+                Err(error) => truth.failed.push(failed(pair, &error)),
+            }
+            watch(Step::Done(&pair.name));
+            continue;
+        }
         watch(Step::Measuring(&pair.name));
         let mut machines = Vec::new();
         let mut between = || {
@@ -141,6 +153,46 @@ fn middle(mut machines: Vec<Machine>) -> Option<Machine> {
     machines.sort_by_key(|machine| beside(machine).last_level_bytes);
     let at = machines.len() / 2;
     (at < machines.len()).then(|| machines.swap_remove(at))
+}
+
+/// A pair as it was measured before, with its programs.
+fn of_before<'a>(asked: &Asked, before: &Truth, pair: &'a Pair, builder: &Builder) -> Result<Measured<'a>, TruthError> {
+    let known = before.pairs.iter().find(|known| known.name == pair.name);
+    let known = known.ok_or_else(|| TruthError::Pair("the file of measured times does not have it".to_string()))?;
+    let machine = asked
+        .machine
+        .zip(known.beside)
+        .map(|((_, machine), beside)| as_it_was(machine, &beside));
+    Ok(Measured {
+        pair,
+        commands: builder.commands(pair)?,
+        described: TruthPair {
+            beside: known.beside,
+            ..described(pair, known.measured.clone())
+        },
+        machine,
+    })
+}
+
+/// A machine with what was left of it at another moment.
+fn as_it_was(machine: &Machine, left: &TruthBeside) -> Machine {
+    let mut machine = machine.clone();
+    let data = machine
+        .caches
+        .iter_mut()
+        .filter(|cache| cache.kind != Kind::Instruction);
+    if let Some(last) = data.max_by_key(|cache| cache.level) {
+        // Less of a cache is fewer ways.
+        let way_bytes = last.bytes / u64::from(last.ways.max(1));
+        last.ways = (left.last_level_bytes / way_bytes.max(1)).max(1) as u32;
+        last.bytes = way_bytes * u64::from(last.ways);
+        last.hit_ns = left.last_level_ns;
+    }
+    machine.memory.local_ns = left.memory_ns;
+    if let Some(core) = &mut machine.core {
+        core.instructions_per_clock = left.instructions_per_clock;
+    }
+    machine
 }
 
 /// A pair that was measured.
@@ -310,6 +362,7 @@ mod tests {
                 rounds: 4,
                 machine: None,
                 beside: Some(&machine),
+                measured: None,
                 folder: folder.path(),
                 keep: false,
                 jobs: 1,
@@ -320,5 +373,54 @@ mod tests {
         let beside: Vec<f64> = truth.pairs.iter().map(|pair| pair.beside.unwrap().memory_ns).collect();
         assert_eq!(beside, [3.0, 6.0], "{:?}", truth.failed);
         assert_eq!(truth.pairs[0].beside.unwrap().last_level_bytes, 2 << 20);
+    }
+
+    /// Times that were measured before are taken, with the machine as it was; a pair that has none is named.
+    #[test]
+    fn times_that_were_measured_before_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("list.toml");
+        let pair = |name: &str| {
+            format!(
+                "[[pair]]\nname = \"{name}\"\nkind = \"k\"\nof = \"sh\"\nwhose = \"foreign\"\nbefore = [\"false\"]\nafter = [\"false\"]\n"
+            )
+        };
+        std::fs::write(&list, [pair("a"), pair("b")].concat()).unwrap();
+        let pairs = read(&list).unwrap();
+        let before = Truth {
+            pairs: vec![TruthPair {
+                name: "a".to_string(),
+                measured: results::TruthMeasured {
+                    ratio: 3.0,
+                    ..results::TruthMeasured::default()
+                },
+                ..TruthPair::default()
+            }],
+            ..Truth::default()
+        };
+        let asked = Asked {
+            pairs: &pairs,
+            list: Some(&list),
+            rounds: 4,
+            machine: None,
+            beside: None,
+            measured: Some(&before),
+            folder: folder.path(),
+            keep: false,
+            jobs: 1,
+        };
+        let truth = hold(&asked, &|_| {}).unwrap();
+        assert_eq!((truth.pairs.len(), truth.pairs[0].measured.ratio), (1, 3.0));
+        assert!(truth.failed[0].why.contains("does not have it"), "{:?}", truth.failed);
+        let zen = machine::load("zen3-milan").unwrap();
+        let left = TruthBeside {
+            last_level_bytes: zen.caches.last().unwrap().bytes / 2,
+            last_level_ns: 30.0,
+            memory_ns: 200.0,
+            instructions_per_clock: 2.5,
+        };
+        let then = as_it_was(&zen, &left);
+        assert!(then.check().is_ok());
+        assert_eq!(beside(&then), left);
     }
 }

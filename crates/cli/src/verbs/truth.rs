@@ -62,6 +62,10 @@ pub struct Truth {
     #[arg(long)]
     as_probed: bool,
 
+    /// Measure nothing: take the times of this result (`-o`) of the same pairs, and predict anew
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["clock_only", "rounds"])]
+    measured: Option<PathBuf>,
+
     /// Predict nothing
     #[arg(long)]
     clock_only: bool,
@@ -169,7 +173,7 @@ impl Truth {
 
     /// The machine, as it is now.
     fn probed(&self) -> Result<::machine::Machine, Failure> {
-        if self.machine == HOST && !self.as_probed {
+        if self.machine == HOST && !self.as_probed && self.measured.is_none() {
             let progress = progress::unknown("probing this machine");
             measured_afresh(Effort::Careful);
             let host = ::machine::host(&sys::Root::default()).map_err(Failure::work)?;
@@ -185,10 +189,13 @@ impl Truth {
         machine: Option<&::machine::Machine>,
         folder: &Path,
     ) -> Result<results::Truth, Failure> {
+        let before = self.measured.as_deref().map(measured_before).transpose()?;
         let beside = || ::measured::at_this_moment(Effort::Quick).map(|host| host.machine);
         let asked = Asked {
             pairs,
-            beside: (machine.is_some() && self.machine == HOST && !self.as_probed).then_some(&beside as _),
+            beside: (machine.is_some() && self.machine == HOST && !self.as_probed && before.is_none())
+                .then_some(&beside as _),
+            measured: before.as_ref(),
             list: self.file.as_deref(),
             rounds: self.rounds,
             machine: machine.map(|machine| (self.machine.as_str(), machine)),
@@ -219,6 +226,18 @@ impl Truth {
             error => Failure::work(error),
         })
     }
+}
+
+/// A result whose times are taken.
+fn measured_before(file: &Path) -> Result<results::Truth, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::work(format!("cannot read {}: {error}", file.display())))?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(format!(
+            "{} is no result of `domicile truth -o FILE`: {error}",
+            file.display()
+        ))
+    })
 }
 
 /// The pairs there are.
