@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use trace::{Chosen, Header, TraceError, Writer};
 
+use crate::ending::ENDED_WITH;
 use crate::options::{CaptureError, Options};
 
 /// Of lines that warm caches: their table takes half as much memory again.
@@ -43,7 +44,11 @@ pub fn mark(header: &mut Header, broke: &str) {
 /// How the run broke off that a trace is of: it holds what was recorded until then. `None` where it ended in good order, as
 /// far as the trace says.
 pub fn broke_off(header: &Header) -> Option<&str> {
-    header.origin.strip_prefix(ORIGIN)?.strip_prefix(BROKE_OFF)
+    let broke = header.origin.strip_prefix(ORIGIN)?.strip_prefix(BROKE_OFF)?;
+    // In older traces a status other than 0 alone.
+    let status = broke.strip_prefix(ENDED_WITH);
+    let only_a_status = status.is_some_and(|status| status.parse::<i32>().is_ok());
+    (!only_a_status).then_some(broke)
 }
 
 /// What the trace says of itself; when it is finished, with how many references it is of.

@@ -56,6 +56,7 @@ mod warmth;
 mod wire;
 
 pub use asked::broke_off;
+pub use ending::ended_with;
 pub use folder::Folder;
 pub use options::{CaptureError, Exit, Options, Outcome, Progress};
 pub use recorder::record;

@@ -22,8 +22,13 @@ fn a_crash_is_told_with_its_line_and_stays_with_the_trace() {
     );
     assert_eq!(broke_off(trace.header()), Some(&*broke));
     let (outcome, trace) = bench.record(&["code"]);
-    assert_eq!(outcome.broke.as_deref(), Some("the program ended with exit status 42"));
-    assert_eq!(broke_off(trace.header()), outcome.broke.as_deref());
+    assert_eq!(outcome.exit, Exit::Code(42));
+    assert_eq!((outcome.broke, broke_off(trace.header())), (None, None));
+    let mut old = trace.header().clone();
+    old.origin = "record; the program ended with exit status 42".to_string();
+    assert_eq!(broke_off(&old), None);
+    old.origin += "; its process a (8) was killed by signal 11 (SIGSEGV)";
+    assert!(broke_off(&old).is_some());
     let (outcome, trace) = bench.record(&[""]);
     assert_eq!((outcome.broke, broke_off(trace.header())), (None, None));
 }

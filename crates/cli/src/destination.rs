@@ -61,9 +61,11 @@ impl Overwrite {
 
     /// The same for a file that nobody named: where the name is taken the next free one is used, `result-2.json`.
     pub fn unnamed(self, path: &Path, what: &'static str) -> Result<Destination, Failure> {
-        if self.force {
-            return self.destination(path, what);
-        }
+        self.destination(&self.free(path), what)
+    }
+
+    /// The place of something that nobody named, a file or a folder: numbered where the name is taken.
+    pub fn free(self, path: &Path) -> PathBuf {
         let taken = |path: &Path| fs::symlink_metadata(path).is_ok();
         let numbered = |number: u32| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -76,10 +78,9 @@ impl Overwrite {
                 false => path.with_file_name(format!("{stem}-{number}{ends}")),
             }
         };
-        let free = std::iter::once(path.to_path_buf())
-            .chain((2..MOST_NUMBERS).map(numbered))
-            .find(|path| !taken(path));
-        self.destination(free.as_deref().unwrap_or(path), what)
+        let names = std::iter::once(path.to_path_buf()).chain((2..MOST_NUMBERS).map(numbered));
+        let free = names.into_iter().find(|path| self.force || !taken(path));
+        free.unwrap_or_else(|| path.to_path_buf())
     }
 
     /// Whether a file may be made at a path: for traces, which the recorder writes itself.
@@ -188,7 +189,7 @@ mod tests {
 
     fn text(failure: &Failure) -> &str {
         match failure {
-            Failure::Work(text) | Failure::Usage(text) | Failure::GivenUp(text) => text,
+            Failure::Work(text) | Failure::Usage(text) | Failure::GivenUp(text) | Failure::Program(text, _) => text,
             Failure::ReaderLeft => "",
         }
     }

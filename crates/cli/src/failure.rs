@@ -12,6 +12,8 @@ pub enum Failure {
     Usage(String),
     /// The work failed; exit code 1.
     Work(String),
+    /// A program that was started ended with this status, which is our exit code, too.
+    Program(String, u8),
     /// The user interrupted the work twice; exit code 130, as a shell has it.
     GivenUp(String),
     /// Whoever read our output has seen enough; exit code 0, in silence.
@@ -42,6 +44,10 @@ impl Failure {
                 console::say(&format!("domicile: {text}\n"));
                 ExitCode::from(130)
             }
+            Failure::Program(text, status) => {
+                console::say(&format!("domicile: {text}\n"));
+                ExitCode::from(*status)
+            }
             Failure::ReaderLeft => ExitCode::SUCCESS,
         }
     }
@@ -50,7 +56,9 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Usage(text) | Failure::Work(text) | Failure::GivenUp(text) => out.write_str(text),
+            Failure::Usage(text) | Failure::Work(text) | Failure::GivenUp(text) | Failure::Program(text, _) => {
+                out.write_str(text)
+            }
             Failure::ReaderLeft => out.write_str("whoever read the output has left"),
         }
     }

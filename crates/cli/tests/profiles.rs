@@ -144,6 +144,13 @@ fn each_form_is_written_and_says_what_opens_it() {
     let place = room.path("parquet");
     output(&["report", &result, "--format", "parquet", "-o", &place, "--force"], 0);
     assert!(!std::path::Path::new(&older).exists());
+    // Folders that nobody named are numbered, as files are.
+    for name in ["domicile-profile.parquet", "domicile-profile-2.parquet"] {
+        let mut command = crate::house::domicile(&["report", &result, "--format", "parquet"]);
+        let run = command.current_dir(room.folder()).output().unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        assert!(room.folder().join(name).is_dir(), "{name}");
+    }
 }
 
 #[test]

@@ -200,7 +200,8 @@ fn a_program_runs_with_its_threads_where_a_file_has_them() {
         let said = output(&[&["run", "--placement", file], more].concat(), code).1;
         assert!(said.contains(named), "{said}");
     };
-    refused(&file, &["--rounds", "2", "--", "false"], 1, "failed (exit status: 1)");
+    let failing = ["--rounds", "2", "--", "sh", "-c", "exit 3"];
+    refused(&file, &failing, 3, "failed (exit status: 3)");
     refused(&file, &["--children", "--", "true"], 2, "leave out --children");
     refused(
         &room.file("no.toml", &ways(9999)),
@@ -220,6 +221,48 @@ fn a_program_runs_with_its_threads_where_a_file_has_them() {
         1,
         "`domicile advise --write-placement",
     );
+    let changed = |name: &str, from: &str, to: &str| room.file(name, &ways(*last).replacen(from, to, 1));
+    for (from, to, named) in [
+        ("[[threads]]", "speed = 3\n[[threads]]", "unknown field `speed`"),
+        ("predicted_ns = 1000000", "predicted_ns = 0", "`predicted_ns` is 0"),
+        (
+            "1000000",
+            "99999999999999999999999999",
+            "99999999999999999999999999 is too large a number;",
+        ),
+        ("1000000", "-1", "-1 is below 0;"),
+    ] {
+        refused(&changed("wrong.toml", from, to), &["--", "true"], 1, named);
+    }
+    let of_a_run = changed(
+        "of.toml",
+        "[[threads]]",
+        "program = \"true\"\narguments = [\"a b\"]\n[[threads]]",
+    );
+    refused(&of_a_run, &["--", "true", "c"], 0, "of a run of `true 'a b'`");
     let said = output(&["run", "--slots", &file, "--rounds", "2", "--", "true"], 2).1;
     assert!(said.contains("--placement"), "{said}");
+}
+
+/// A shell that starts the program of the file, and then another one.
+#[test]
+fn the_program_of_a_placement_is_placed_and_what_starts_it_is_not() {
+    let room = Room::new();
+    let allowed = sys::affinity::allowed(None).unwrap();
+    if allowed.len() < 2 {
+        return harness::not_here("one cpu is the place of all");
+    }
+    let last = allowed.last().unwrap();
+    let inner = room.path("inner");
+    std::fs::copy("/bin/sh", &inner).unwrap();
+    let way = format!("[[ways]]\nname = \"grouped\"\npredicted_ns = 1000\ncpus = [[{last}]]\n");
+    let text = format!("program = \"{inner}\"\n[[threads]]\nname = \"\"\n{way}");
+    let file = room.file("threads.toml", &text);
+    let waits = format!("until grep -q 'Cpus_allowed_list:[[:space:]]*{last}$' /proc/$$/status; do :; done");
+    let list = "grep Cpus_allowed_list: /proc/self/status";
+    let both = format!("{inner} -c \"$0\"; {list}");
+    let (out, said) = output(&["run", "--placement", &file, "--", "sh", "-c", &both, &waits], 0);
+    let all = sys::cpus::list(&allowed);
+    assert_eq!(out.split_whitespace().last(), Some(&*all), "{out}");
+    assert!(said.contains("1 of 1 threads placed (grouped)"), "{said}");
 }

@@ -3,11 +3,15 @@
 //! [`Placer::look`] is called again and again while the program runs. A thread is numbered when it is seen first, those of one look in
 //! the order in which they began: one that ends before it was seen has no number, and moves those after it up.
 
+mod family;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use results::{PlacedRun, Placement, PlacementWay};
 use sys::{Root, affinity};
+
+pub use family::{Family, Here, Processes};
 
 /// Threads of one process.
 pub trait Threads {
@@ -16,6 +20,8 @@ pub trait Threads {
     /// When a thread began, in ticks; `None`: it is gone.
     fn began(&self, thread: u32) -> Option<u64>;
     fn name(&self, thread: u32) -> Option<String>;
+    /// The cpus that a thread may use, ascending.
+    fn allowed(&self, thread: u32) -> Option<Vec<u32>>;
     fn allow(&self, thread: u32, cpus: &[u32]) -> io::Result<()>;
 }
 
@@ -55,6 +61,10 @@ impl Threads for Process {
         self.of(thread, "comm")
     }
 
+    fn allowed(&self, thread: u32) -> Option<Vec<u32>> {
+        affinity::allowed(Some(thread)).ok()
+    }
+
     fn allow(&self, thread: u32, cpus: &[u32]) -> io::Result<()> {
         affinity::allow(Some(thread), cpus)
     }
@@ -71,6 +81,9 @@ pub struct Placer<'a> {
     placed: BTreeSet<usize>,
     /// Threads that were placed by name, which several may have.
     named: u32,
+    /// Threads of the file that ended before they were placed, and that could not have their cpus.
+    ended: u32,
+    denied: u32,
     refused: BTreeSet<String>,
     /// Threads begin with the cpus of the one that starts them. Those that the file does not know get these.
     everywhere: Vec<u32>,
@@ -85,6 +98,8 @@ impl<'a> Placer<'a> {
             seen: BTreeMap::new(),
             placed: BTreeSet::new(),
             named: 0,
+            ended: 0,
+            denied: 0,
             refused: BTreeSet::new(),
             everywhere,
         }
@@ -135,9 +150,9 @@ impl<'a> Placer<'a> {
             Ok(()) => {
                 self.placed.insert(member);
             }
-            // It has ended meanwhile.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => self.ended += 1,
             Err(error) => {
+                self.denied += 1;
                 let cpus = sys::cpus::list(&self.way.cpus[member]);
                 self.refused.insert(format!("cpus {cpus}: {error}"));
             }
@@ -152,11 +167,16 @@ impl<'a> Placer<'a> {
         } else {
             self.placed.len() as u32
         };
+        let missing = all.saturating_sub(placed);
+        // Several threads may have the name of one.
+        let denied = self.denied.min(missing);
         PlacedRun {
             program: self.placement.program.clone(),
             way: self.way.name.clone(),
             placed,
-            missing: all.saturating_sub(placed),
+            missing,
+            ended: self.ended.min(missing - denied),
+            denied,
             unknown: (self.seen.len() as u32).saturating_sub(placed.max(all)),
             refused: self.refused.iter().cloned().collect(),
             ..PlacedRun::default()
@@ -191,6 +211,10 @@ mod tests {
         fn name(&self, thread: u32) -> Option<String> {
             let of = self.threads.iter().find(|of| of.0 == thread)?;
             Some(format!("{}\n", of.2))
+        }
+
+        fn allowed(&self, _: u32) -> Option<Vec<u32>> {
+            None
         }
 
         fn allow(&self, thread: u32, cpus: &[u32]) -> io::Result<()> {
@@ -266,6 +290,7 @@ mod tests {
         placer.look(&fake);
         let outcome = placer.outcome();
         assert_eq!((outcome.placed, outcome.missing), (1, 2));
+        assert_eq!((outcome.ended, outcome.denied), (0, 1));
         assert!(
             outcome.refused.len() == 1 && outcome.refused[0].starts_with("cpus 1: "),
             "{outcome:?}"

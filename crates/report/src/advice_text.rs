@@ -1,6 +1,6 @@
 //! The advice, for terminals.
 
-use results::{Advice, bytes, count};
+use results::{Advice, bytes, command_line, count};
 
 use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph};
 use crate::tables::{Top, of_advice};
@@ -32,8 +32,7 @@ pub fn advice(advice: &Advice, width: usize, top: Top) -> String {
 }
 
 fn header(advice: &Advice, width: usize) -> String {
-    let command = std::iter::once(&advice.program).chain(&advice.arguments);
-    let command = command.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let command = command_line(std::iter::once(&advice.program).chain(&advice.arguments));
     let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut text = format!("{HEADING}{}{HEADING:#}\n", cut(&command, width));
     let machine = &advice.machine;

@@ -4,7 +4,7 @@
 
 use std::iter::once;
 
-use results::{Advice, Native, Outcome, Todo, count, percent, short, time as time_of};
+use results::{Advice, Native, Outcome, Todo, command_line, count, percent, short, time as time_of};
 
 use crate::bar::bar;
 use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, unbroken, wrap};
@@ -62,8 +62,7 @@ pub fn screen(advice: &Advice, width: usize) -> String {
 
 /// The program, the machine, how much was looked at.
 fn headline(advice: &Advice, width: usize) -> String {
-    let command = once(&advice.program).chain(&advice.arguments);
-    let command = command.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let command = command_line(once(&advice.program).chain(&advice.arguments));
     let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
     let machine = match &advice.machine.basis {
         None => advice.machine.name.clone(),

@@ -33,8 +33,13 @@ pub enum Unreadable {
     },
     #[error("this result is damaged: `{field}` is {number}, and no number of a result is beyond 2^53")]
     Large { field: String, number: String },
-    #[error("this result is damaged: `{field}` is {number}, and shares lie between 0 and 1")]
-    Share { field: String, number: String },
+    #[error("this result is damaged: `{field}` is {number}, and {rule}")]
+    Beyond {
+        field: String,
+        number: String,
+        /// What holds of such a number.
+        rule: &'static str,
+    },
     #[error(
         "it was written by {tool} in schema {found}, and this version reads schemas up to {}: read it with that version or a newer one",
         SCHEMA.major
@@ -76,6 +81,27 @@ const ADDRESSES: [&str; 4] = ["address", "line", "page", "start"];
 
 /// Parts of a whole, with the error of a sum.
 const SHARES: RangeInclusive<f64> = 0.0..=1.000_001;
+const PERCENTAGES: RangeInclusive<f64> = 0.0..=100.000_1;
+/// What a change can save of the time; it may cost any.
+const GAINS: RangeInclusive<f64> = f64::MIN..=*SHARES.end();
+
+/// The rule that a field breaks by its name and its number, or by its two numbers.
+fn beyond(name: &str, field: &Value) -> Option<&'static str> {
+    let outside = |bounds: &RangeInclusive<f64>| field.as_f64().is_some_and(|number| !bounds.contains(&number));
+    match name {
+        "gain" | "later_gain" => outside(&GAINS).then_some("nothing saves more than all of the time, which is 1"),
+        "local_percent" => outside(&PERCENTAGES).then_some("percentages lie between 0 and 100"),
+        "range" | "gain_varied" => {
+            let ends: Vec<f64> = field.as_array()?.iter().filter_map(Value::as_f64).collect();
+            let wrong = ends.iter().any(|end| !GAINS.contains(end)) || !ends.is_sorted();
+            wrong.then_some("a range is the least and the most that is saved of the time, which is 1")
+        }
+        _ => {
+            let is_share = name == "share" || name == "fraction" || name.ends_with("_share");
+            (is_share && outside(&SHARES)).then_some("shares lie between 0 and 1")
+        }
+    }
+}
 
 /// Counts and nanoseconds of real runs stay far below: sums of what is beyond could not be held.
 fn countable(value: &Value, at: &mut String) -> Result<(), Unreadable> {
@@ -107,11 +133,11 @@ fn countable(value: &Value, at: &mut String) -> Result<(), Unreadable> {
                 }
                 *at += name;
                 countable(field, at)?;
-                let is_share = name == "share" || name == "fraction" || name.ends_with("_share");
-                if let Some(number) = field.as_f64().filter(|number| is_share && !SHARES.contains(number)) {
-                    return Err(Unreadable::Share {
+                if let Some(rule) = beyond(name, field) {
+                    return Err(Unreadable::Beyond {
                         field: at.clone(),
-                        number: number.to_string(),
+                        number: field.to_string(),
+                        rule,
                     });
                 }
                 at.truncate(length);
@@ -202,10 +228,45 @@ mod tests {
                 "{\"policies\": [{\"tlb\": 1}], \"where\": []}".to_string(),
                 "`policies[0].tlb`",
             ),
+            (
+                outcome("{\"busy\": 0}, \"memory\": {\"local_percent\": 900.0}"),
+                "`memory.local_percent` is 900.0, and percentages lie between 0 and 100",
+            ),
         ] {
             let error = refused(&text);
             assert!(error.contains(named), "{error}");
             assert!(!error.contains("untagged"), "{error}");
+        }
+    }
+
+    #[test]
+    fn gains_beyond_their_bounds_are_named() {
+        let advice = |more: &str| format!("{{\"policies\": [], \"where\": [], {more}}}");
+        for fine in [
+            "\"todo\": [{\"gain\": 1.0, \"range\": [-0.5, 1.0]}]",
+            "\"sharing\": {\"placements\": [{\"gain\": -7.5}]}",
+        ] {
+            Document::parse(&advice(fine)).unwrap();
+        }
+        for (more, named) in [
+            (
+                "\"todo\": [{\"gain\": 1.5}]",
+                "`todo[0].gain` is 1.5, and nothing saves",
+            ),
+            ("\"slots\": {\"gain\": 7}", "`slots.gain` is 7"),
+            (
+                "\"homes\": {\"remedies\": [{\"later_gain\": 2}]}",
+                "`homes.remedies[0].later_gain`",
+            ),
+            (
+                "\"todo\": [{\"range\": [0.1, 40.0]}]",
+                "`todo[0].range` is [0.1,40.0], and a range",
+            ),
+            ("\"todo\": [{\"range\": [0.5, 0.1]}]", "`todo[0].range` is [0.5,0.1]"),
+            ("\"homes\": {\"local_percent\": -1}", "`homes.local_percent` is -1"),
+        ] {
+            let error = refused(&advice(more));
+            assert!(error.contains(named), "{error}");
         }
     }
 }

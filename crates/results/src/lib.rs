@@ -11,6 +11,7 @@ mod advice;
 pub mod allocators;
 mod cache;
 mod causes;
+mod command_line;
 mod compare;
 mod comparison;
 mod condition;
@@ -50,6 +51,7 @@ mod windows;
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Native, Share};
 pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
 pub use causes::{AddressSource, Alternative, Cause, CauseEvidence, CauseKind, FieldUse};
+pub use command_line::command_line;
 pub use compare::{Counted, Incomparable, Recordings, compare};
 pub use comparison::{
     ALONE, ComparedMisses, ComparedRow, ComparedSide, Comparison, Difference, JudgedCondition, LEAST, SideKind, Verdict,

@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 /// Where the threads of a program may run, in each way that was simulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Placement {
     pub program: String,
+    /// Of the run that was recorded; absent of older files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Vec<String>>,
     /// The machine of the simulation, and the cache that threads are placed under.
     pub machine: String,
     pub cache: String,
@@ -19,7 +22,7 @@ pub struct Placement {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct PlacementThread {
     /// As Linux keeps it (15 bytes); empty where the trace has none.
     pub name: String,
@@ -28,7 +31,7 @@ pub struct PlacementThread {
 /// One way to place all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct PlacementWay {
     /// `grouped`, `in order` or `spread`.
     pub name: String,
@@ -50,6 +53,10 @@ pub struct PlacedRun {
     /// Threads of the file that ran on their cpus; and that did not begin, or could not have them.
     pub placed: u32,
     pub missing: u32,
+    /// Of the missing ones, those that ended before they were placed, and those that could not have their cpus; the others did not
+    /// begin.
+    pub ended: u32,
+    pub denied: u32,
     /// Threads that the file does not know: they ran anywhere.
     pub unknown: u32,
     /// Why threads could not have their cpus, each reason once.
@@ -81,6 +88,9 @@ impl MeasuredWay {
     }
 }
 
+/// The longest run, in nanoseconds: numbers of results go so far.
+const LONGEST: u64 = 1 << 53;
+
 impl Placement {
     /// Whether the names of threads tell under which cache they belong, in this way: then they are found by name, else by their order.
     pub fn by_name(&self, way: &PlacementWay) -> bool {
@@ -98,6 +108,23 @@ impl Placement {
         }
         if let Some(way) = self.ways.iter().find(|way| way.cpus.iter().any(Vec::is_empty)) {
             return Err(format!("way `{}` has a thread without cpus", way.name));
+        }
+        for way in &self.ways {
+            match way.predicted_ns {
+                0 => {
+                    return Err(format!(
+                        "way `{}` has no time: its `predicted_ns` is 0, or not there",
+                        way.name
+                    ));
+                }
+                ns if ns > LONGEST => {
+                    return Err(format!(
+                        "way `{}` has `predicted_ns = {ns}`, and no run takes so long",
+                        way.name
+                    ));
+                }
+                _ => {}
+            }
         }
         match self.ways.iter().find(|way| way.cpus.len() != self.threads.len()) {
             Some(way) => Err(format!(
@@ -127,6 +154,7 @@ mod tests {
 
     fn way(cpus: &[u32]) -> PlacementWay {
         PlacementWay {
+            predicted_ns: 1000,
             cpus: cpus.iter().map(|cpu| vec![*cpu]).collect(),
             ..PlacementWay::default()
         }
@@ -147,6 +175,13 @@ mod tests {
         assert_eq!(placement.check(), Ok(()));
         placement.ways.push(way(&[0]));
         assert!(placement.check().unwrap_err().contains("1 threads of 2"));
+        for (ns, named) in [(0, "`predicted_ns` is 0"), (u64::MAX, "18446744073709551615")] {
+            placement.ways[1] = PlacementWay {
+                predicted_ns: ns,
+                ..way(&[0, 1])
+            };
+            assert!(placement.check().unwrap_err().contains(named));
+        }
     }
 
     #[test]

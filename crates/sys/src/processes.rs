@@ -75,6 +75,31 @@ pub fn family(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
     Ok(found)
 }
 
+/// A process with all that it started, at any remove, as each says of itself: quicker than [`family`], and without those whose own
+/// parent has ended. Empty where it is gone.
+pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
+    let mut found = vec![process];
+    let mut next = 0;
+    while let Some(&one) = found.get(next) {
+        let threads = root.numbered(&format!("proc/{one}/task"), "").unwrap_or_default();
+        let children = |thread: &u32| root.text(&format!("proc/{one}/task/{thread}/children"));
+        let lists: Vec<String> = threads.iter().filter_map(|thread| children(thread).ok()).collect();
+        if next == 0 && lists.is_empty() {
+            // It is gone, or the kernel keeps no such lists.
+            return family(root, process).unwrap_or_default();
+        }
+        next += 1;
+        let children = lists.iter().flat_map(|list| list.split_whitespace());
+        for child in children.filter_map(|child| child.parse().ok()) {
+            if !found.contains(&child) {
+                found.push(child);
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
 /// The process that started a process, or that has taken it over; `None` where it is gone.
 pub fn parent(root: &Root, process: u32) -> Option<u32> {
     let text = root.text(&format!("proc/{process}/stat")).ok()?;
@@ -144,8 +169,13 @@ mod tests {
         assert_eq!(family(&root, 10).unwrap(), [9, 10, 11]);
         assert_eq!(family(&root, 12).unwrap(), [12]);
         assert!(family(&root, 13).unwrap().is_empty());
+        // Without lists of children, and with them.
+        assert_eq!(descendants(&root, 10), [9, 10, 11]);
+        assert!(descendants(&root, 13).is_empty());
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let family = family(&Root::default(), std::process::id()).unwrap();
+        let listed = descendants(&Root::default(), std::process::id());
+        assert!(listed.contains(&child.id()) && listed.contains(&std::process::id()));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(family.contains(&child.id()) && family.contains(&std::process::id()));

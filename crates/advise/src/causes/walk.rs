@@ -78,11 +78,11 @@ pub fn fields(view: &View) -> Option<Finding> {
     let ever = view.structure.used_ever.unwrap_or(used);
     let (line, needed) = (view.line_bytes, in_bytes(used));
     let hot = merged(&view.place.fields);
-    let found = |kind, why, change, groups| Finding {
+    let found = |kind, why, change: Option<String>, groups| Finding {
         kind,
         evidence: view.evidence_of_elements(),
         why,
-        change: view.can_change().then_some(change),
+        change: change.filter(|_| view.can_change()),
         hint: prefetch(view),
         simulated: split(view, step.unsigned_abs(), groups).into_iter().collect(),
     };
@@ -92,25 +92,32 @@ pub fn fields(view: &View) -> Option<Finding> {
             format!(
                 "steps of {step} bytes use {needed} of {line} bytes of each line; other code uses the rest at other times"
             ),
-            "store what is used together in an array of its own (struct of arrays), or use all of an element at once"
-                .to_string(),
+            Some(
+                "store what is used together in an array of its own (struct of arrays), or use all of an element at once"
+                    .to_string(),
+            ),
             apart(&view.structure.fields),
         ),
         false => found(
             CauseKind::UnusedFields,
             format!("steps of {step} bytes use {needed} of {line} bytes of each line; the rest is not used"),
-            match &hot[..] {
-                hot @ [_, ..] if hot.len() <= NAMED => {
-                    format!(
-                        "split the element: keep what is used ({}) in an array of its own",
-                        in_words(hot)
-                    )
-                }
-                _ => "store what is used next to each other".to_string(),
-            },
-            vec![hot],
+            one_array(&hot),
+            // What is not to be proposed is not to be simulated either.
+            one_array(&hot).map_or_else(Vec::new, |_| vec![hot]),
         ),
     })
+}
+
+/// What is used, in an array of its own. `None` for a single byte: an array of characters has no elements to split.
+fn one_array(hot: &[ElementField]) -> Option<String> {
+    match hot {
+        [one] if one.bytes <= 1 => None,
+        [_, ..] if hot.len() <= NAMED => Some(format!(
+            "split the element: keep what is used ({}) in an array of its own",
+            in_words(hot)
+        )),
+        _ => Some("store what is used next to each other".to_string()),
+    }
 }
 
 /// The step, and the bytes used of a line, where these are few.
@@ -207,5 +214,17 @@ mod tests {
         let merged = merged(&fields);
         assert_eq!(in_words(&merged), "bytes 0 to 7, bytes 8 to 11, bytes 64 to 71");
         assert!((merged[0].share - 0.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn elements_are_split_by_fields_and_not_by_single_bytes() {
+        let field = |offset, bytes| ElementField {
+            offset,
+            bytes,
+            share: 0.2,
+        };
+        assert_eq!(one_array(&[field(0, 1)]), None);
+        assert!(one_array(&[field(0, 1), field(8, 1)]).is_some());
+        assert!(one_array(&[field(0, 8)]).unwrap().contains("(bytes 0 to 7)"));
     }
 }

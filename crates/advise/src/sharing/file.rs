@@ -5,9 +5,14 @@ use results::{Placement, PlacementThread, PlacementWay, SharingAdvice, ThreadPla
 use super::IN_ORDER;
 use super::forms::kept;
 
-/// All placements that were simulated. `numbers`: Linux's numbers of the machine's cpus, where these are known. Error: why there is no
-/// such file, and what to do.
-pub fn placement(advice: &SharingAdvice, machine: &str, numbers: Option<&[u32]>) -> Result<Placement, String> {
+/// All placements that were simulated. `arguments`: the program's, in the run that was recorded. `numbers`: Linux's numbers of the
+/// machine's cpus, where these are known. Error: why there is no such file, and what to do.
+pub fn placement(
+    advice: &SharingAdvice,
+    arguments: &[String],
+    machine: &str,
+    numbers: Option<&[u32]>,
+) -> Result<Placement, String> {
     let threads = &advice.graph.threads;
     let first = threads.first().ok_or("no thread was looked at")?;
     if advice.graph.left_out > 0 {
@@ -50,6 +55,7 @@ pub fn placement(advice: &SharingAdvice, machine: &str, numbers: Option<&[u32]>)
         });
     Ok(Placement {
         program: first.program.clone(),
+        arguments: Some(arguments.to_vec()),
         machine: machine.to_string(),
         cache: advice.cache.clone(),
         threads: threads

@@ -24,9 +24,20 @@ pub fn of(advice: &SharingAdvice) -> String {
             GROUPED => "than with those that share data together",
             _ => "than spread over all of them",
         };
-        (gain >= NOTHING).then(|| format!("{} less time {known}", percent(gain)))
+        (gain >= NOTHING).then(|| (percent(gain), known))
     };
-    let gains: Vec<String> = [IN_ORDER, GROUPED, SPREAD].into_iter().filter_map(against).collect();
+    // Ways that are equal by the number that is printed stand together.
+    let mut gains: Vec<(String, Vec<&str>)> = Vec::new();
+    for (gain, than) in [IN_ORDER, GROUPED, SPREAD].into_iter().filter_map(against) {
+        match gains.iter_mut().find(|(known, _)| *known == gain) {
+            Some((_, known)) => known.push(than),
+            None => gains.push((gain, vec![than])),
+        }
+    }
+    let gains: Vec<String> = gains
+        .iter()
+        .map(|(gain, than)| format!("{gain} less time {}", than.join(" and ")))
+        .collect();
     let gains = list(&gains);
     let data = shared_data(advice);
     let is_usual = |name: &str| {
@@ -100,5 +111,34 @@ fn shared_data(advice: &SharingAdvice) -> String {
     match names.is_empty() {
         true => String::new(),
         false => format!(" They share {}.", list(&names)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use results::ThreadPlacement;
+
+    use super::*;
+
+    #[test]
+    fn equal_gains_are_one() {
+        let way = |name: &str, wall_ns| ThreadPlacement {
+            name: name.to_string(),
+            wall_ns,
+            ..ThreadPlacement::default()
+        };
+        let advice = |spread| SharingAdvice {
+            cache: "L2".to_string(),
+            placements: vec![way(GROUPED, 872_000), way(IN_ORDER, 1_000_000), way(SPREAD, spread)],
+            ..SharingAdvice::default()
+        };
+        let both = "12.8% less time than on the cpus in their order and than spread over all of them.";
+        let verdict = of(&advice(1_000_000));
+        assert!(verdict.ends_with(both), "{verdict}");
+        let verdict = of(&advice(2_000_000));
+        assert!(
+            verdict.contains("12.8% less time than on the cpus in their order and 56.4% less time than spread"),
+            "{verdict}"
+        );
     }
 }

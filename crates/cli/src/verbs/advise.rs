@@ -3,6 +3,7 @@
 mod in_time;
 mod native;
 mod share;
+mod tunables;
 mod verify;
 mod written;
 
@@ -115,7 +116,7 @@ pub struct Advise {
     every_policy: bool,
 
     /// Do not run the program again without the recorder, which shows whether its simulated time is about right. That is
-    /// done on the machine `host`, where the recorded run was whole and ended with status 0: three times, up to 30 where it is
+    /// done on the machine `host`, where the recorded run was whole: three times, up to 30 where it is
     /// short, once where it is long; for ten seconds at most, with nothing to read and its output dropped
     #[arg(long)]
     no_native: bool,
@@ -158,7 +159,7 @@ struct End {
     broke: Option<String>,
     /// The program's own status, where it ended by itself.
     exit: Option<i32>,
-    /// It ended by itself, in good order.
+    /// It ended by itself, and nobody had asked for that.
     whole: bool,
     /// Somebody asked for its end, and waits.
     interrupted: bool,
@@ -266,11 +267,11 @@ impl Advise {
                 return Ok(ExitCode::from(end.status));
             }
         }
-        if end.whole {
-            self.native.replace(self.measured());
+        if let Some(status) = end.exit.filter(|_| end.whole) {
+            self.native.replace(self.measured(status));
         }
         // Signals are the recorder's as long as anything is recorded.
-        let changed = changed.map(|changed| self.record_change(&machine, changed, end.broke.as_ref()));
+        let changed = changed.map(|changed| self.record_change(&machine, changed, end.broke.as_ref(), end.exit));
         if let Some(recording) = &mut recording {
             recording.recorded();
         }
@@ -458,12 +459,12 @@ impl Advise {
         advice.map_err(|error| simulate::failure(file, error))
     }
 
-    /// How long the program takes, where that is measured.
-    fn measured(&self) -> Option<Native> {
+    /// How long the program takes, where that is measured. `status`: what it ends with.
+    fn measured(&self, status: i32) -> Option<Native> {
         let here = self.model.machine.as_deref().is_none_or(|name| name == HOST);
         let whole = self.recording.part().is_none() && self.recording.follows_children();
         let most = self.budget.map_or(native::MOST, |budget| native::MOST.min(budget / 10));
-        (here && whole && !self.no_native).then(|| native::measured(&self.command, most))?
+        (here && whole && !self.no_native).then(|| native::measured(&self.command, status, most))?
     }
 
     /// Records the program, and says how it ended.
@@ -484,7 +485,7 @@ impl Advise {
                 _ => None,
             },
             interrupted: outcome.interrupted.is_some(),
-            whole: outcome.exit == capture::Exit::Code(0) && !outcome.ended_by_us && outcome.interrupted.is_none(),
+            whole: !outcome.ended_by_us && outcome.interrupted.is_none(),
             nothing: None,
         };
         if let Some(failure) = &outcome.failure {

@@ -139,6 +139,8 @@ impl Record {
             // Standard output is the program's.
             if let Some(broke) = &outcome.broke {
                 console::note(format_args!("{broke}; the trace holds what was recorded until then"));
+            } else if code != 0 {
+                console::note(format_args!("{}", capture::ended_with(code)));
             }
             if outcome.failure.is_none() || summary.references > 0 {
                 console::note(format_args!(

@@ -95,6 +95,16 @@ fn a_change_is_predicted_and_measured() {
     );
     let (shown, _) = output(&["report", &result], 0);
     assert!(shown.contains(&format!("Verified: {changed}")), "{shown}");
+    // Huge pages are seen in the command: a walk by columns comes to another page with each step.
+    let (_, said) = advised(
+        &format!("env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 '{program}' columns"),
+        0,
+    );
+    let advice = read();
+    let verified = &advice["verified"];
+    let note = verified["notes"].to_string();
+    assert!(note.contains("is simulated on them"), "{said}");
+    assert!(verified["predicted"]["saved"].as_f64().unwrap() > 0.01, "{verified}");
     // The advice is there all the same.
     let (_, said) = advised(&program, 1);
     assert!(

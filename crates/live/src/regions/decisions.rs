@@ -26,6 +26,9 @@ const LOSS: f64 = 1.03;
 /// Trials that the report lists, at most.
 const TRIALS: usize = 256;
 
+/// The reason of the others where a preferred program gets caches.
+const MAKES_ROOM: &str = "it makes room for the preferred program";
+
 /// Reasons of those that have no place although none was refused.
 const LOST: &str = "a place was tried and lost";
 const UNDECIDED: &str = "nothing has been decided since it became movable";
@@ -204,7 +207,12 @@ impl Decisions {
             })
             .collect();
         let is_lost = self.rejected.contains(&new);
+        let makes_room = |process: &u32| {
+            let history = self.histories.get(process);
+            plan.why == Why::Preferred && history.is_some_and(|history| self.preferred.as_ref() != Some(&history.name))
+        };
         let why = |process: &u32| match self.free.get(process) {
+            None if makes_room(process) => MAKES_ROOM,
             None | Some(Free::NoGain) => reason(plan.why),
             Some(free) => free_because(*free),
         };

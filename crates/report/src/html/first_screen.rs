@@ -3,7 +3,7 @@
 use std::iter::once;
 
 use maud::{Markup, html};
-use results::{Advice, Outcome, Todo, bytes, count, percent};
+use results::{Advice, Outcome, Todo, bytes, command_line, count, percent};
 
 use super::text::{Text, name, prose};
 use crate::screen::{clock_in_words, saves, time_parts, waits};
@@ -14,8 +14,7 @@ const MOST: usize = 3;
 const IDLE: f64 = 0.005;
 
 pub fn header(advice: &Advice) -> Markup {
-    let command = once(&advice.program).chain(&advice.arguments);
-    let command = command.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let command = command_line(once(&advice.program).chain(&advice.arguments));
     let machine = match &advice.machine.basis {
         None => advice.machine.name.clone(),
         Some(basis) => format!("{} ({basis})", advice.machine.name),

@@ -9,8 +9,12 @@ const LISTED: usize = 16;
 
 /// Fact by fact.
 pub fn live_regions(report: &LiveRegions) -> Table {
+    let is_place = |action: &PairingAction| action.domains.is_some() && action.failed.is_none();
+    // Of a long run the first actions are not listed.
+    let placed = report.actions.iter().any(is_place) || report.actions_count > report.actions.len() as u64;
     let mode = match report.acted {
-        true => "processes were placed".to_string(),
+        true if placed => "processes were placed".to_string(),
+        true => "no process was placed".to_string(),
         false => "dry run: nothing was changed; `--act` places them".to_string(),
     };
     // The answer first, then what it rests on.
@@ -21,7 +25,10 @@ pub fn live_regions(report: &LiveRegions) -> Table {
     if report.actions.is_empty() {
         facts.push(("why", report.why.clone()));
     }
-    if let (Some(before), Some(after)) = (report.fullest_before_bytes, report.fullest_after_bytes) {
+    // Where nothing was done, nothing is to be expected of it either.
+    let decided = !report.actions.is_empty();
+    let fullest = report.fullest_before_bytes.zip(report.fullest_after_bytes);
+    if let Some((before, after)) = fullest.filter(|_| decided) {
         let text = match before == after {
             true => format!("{} at the fullest cache, at worst", bytes(before)),
             false => format!(
@@ -49,11 +56,13 @@ pub fn live_regions(report: &LiveRegions) -> Table {
         );
         facts.push(("recovered", text));
     }
-    facts.extend(
-        (0..)
-            .zip(&report.domains)
-            .map(|(at, domain)| (if at == 0 { "caches" } else { "" }, one_domain(at, domain))),
-    );
+    let loads = match (fullest, decided) {
+        (None, _) => Loads::None,
+        (Some(_), false) => Loads::Seen,
+        (Some(_), true) => Loads::Both,
+    };
+    let domains = (0..).zip(&report.domains);
+    facts.extend(domains.map(|(at, domain)| (if at == 0 { "caches" } else { "" }, one_domain(at, domain, loads))));
     let listed = report.processes.iter().take(LISTED).enumerate();
     facts.extend(listed.map(|(at, process)| (if at == 0 { "processes" } else { "" }, one_process(process))));
     if report.processes.len() > LISTED {
@@ -66,9 +75,10 @@ pub fn live_regions(report: &LiveRegions) -> Table {
     facts.push((
         "own time",
         format!(
-            "{} of a cpu, over {} intervals",
+            "{} of a cpu, over {} {}",
             percent(share),
-            count(report.intervals)
+            count(report.intervals),
+            if report.intervals == 1 { "interval" } else { "intervals" }
         ),
     ));
     facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
@@ -83,17 +93,31 @@ fn cpus(thousandths: u32) -> String {
     format!("{:.2}", f64::from(thousandths) / 1000.0)
 }
 
-fn one_domain(at: usize, domain: &PairingDomain) -> String {
+/// What is known of the load of caches: nothing before there was a decision, and one that changes nothing decides no other.
+#[derive(Clone, Copy)]
+enum Loads {
+    None,
+    Seen,
+    Both,
+}
+
+fn one_domain(at: usize, domain: &PairingDomain, loads: Loads) -> String {
     let level = domain.level.map_or(String::new(), |level| format!(" L{level}"));
     let size = domain.cache_bytes.map_or("size not known".to_string(), bytes);
-    format!(
-        "{at}:{level} of cpus {}, {size}: seen {} and {} busy threads, decided {} and {}",
-        domain.cpus,
-        bytes(domain.seen_bytes),
-        cpus(domain.seen_busy),
-        bytes(domain.decided_bytes),
-        cpus(domain.decided_busy),
-    )
+    let of = match domain.cpus.contains([',', '-']) {
+        true => "cpus",
+        false => "cpu",
+    };
+    let mut text = format!("{at}:{level} of {of} {}, {size}", domain.cpus);
+    if !matches!(loads, Loads::None) {
+        let (seen, busy) = (bytes(domain.seen_bytes), cpus(domain.seen_busy));
+        text += &format!(": seen {seen} and {busy} busy threads");
+    }
+    if matches!(loads, Loads::Both) {
+        let (decided, busy) = (bytes(domain.decided_bytes), cpus(domain.decided_busy));
+        text += &format!(", decided {decided} and {busy}");
+    }
+    text
 }
 
 fn numbers(domains: &[u32]) -> String {
@@ -201,7 +225,7 @@ mod tests {
         for part in [
             "dry run: nothing was changed",
             "--act",
-            "0: L2 of cpus 0, 512 KB: seen 2.00 MB and 2.00 busy threads, decided 1.00 MB and 1.50",
+            "0: L2 of cpu 0, 512 KB: seen 2.00 MB and 2.00 busy threads, decided 1.00 MB and 1.50",
             "7 (x): working set 1.00 MB, 1.00 busy threads; cache 0",
             "1.00 MB at the fullest cache, instead of 2.00 MB at worst",
             "would do    3.0 s: 7 (x) to cache 0: a reason",
@@ -219,5 +243,16 @@ mod tests {
             text.contains("the change was undone") && text.contains("processes were placed"),
             "{text}"
         );
+        // A run that ended early: what was decided for nobody is not said.
+        report.actions.clear();
+        report.intervals = 1;
+        let text = live_regions(&report).facts(11);
+        for part in ["no process was placed", "2.00 busy threads\n", "over 1 interval\n"] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+        assert!(!text.contains("decided") && !text.contains("predicted"), "{text}");
+        report.fullest_before_bytes = None;
+        let text = live_regions(&report).facts(11);
+        assert!(text.contains("0: L2 of cpu 0, 512 KB\n"), "{text}");
     }
 }

@@ -47,11 +47,15 @@ pub fn measured_ways(run: &PlacedRun) -> Table {
 pub fn placed(run: &PlacedRun) -> String {
     let all = run.placed + run.missing;
     let mut text = format!("{} of {all} threads placed ({})", run.placed, run.way);
-    if run.missing > 0 {
-        text += &format!(
-            ", {} did not begin, ended at once or could not have their cpus",
-            run.missing
-        );
+    let unbegun = run.missing.saturating_sub(run.ended + run.denied);
+    for (threads, what) in [
+        (unbegun, "did not begin"),
+        (run.ended, "ended at once"),
+        (run.denied, "could not have the cpus"),
+    ] {
+        if threads > 0 {
+            text += &format!(", {threads} {what}");
+        }
     }
     match run.unknown {
         0 => {}
@@ -104,13 +108,16 @@ mod tests {
         let run = PlacedRun {
             way: "grouped".to_string(),
             placed: 3,
-            missing: 1,
+            missing: 6,
+            ended: 2,
+            denied: 1,
             unknown: 2,
             refused: vec!["cpus 9: Invalid argument".to_string()],
             ..PlacedRun::default()
         };
         let text = placed(&run);
-        assert!(text.starts_with("3 of 4 threads placed (grouped), 1 did not"), "{text}");
+        let counted = "3 of 9 threads placed (grouped), 3 did not begin, 2 ended at once, 1 could not have the cpus";
+        assert!(text.starts_with(counted), "{text}");
         assert!(
             text.ends_with("; 2 more threads ran anywhere; cpus 9: Invalid argument"),
             "{text}"

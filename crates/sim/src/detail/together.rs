@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::detail::Names;
 use crate::layout::Layout;
 use crate::outcome::ThreadSet;
-use crate::structures::{StructureId, Structures};
+use crate::structures::{StructureId, Structures, UNKNOWN};
 
 /// Threads that are told apart: a line takes three bits for each.
 pub const MOST: usize = 256;
@@ -108,10 +108,12 @@ impl Together {
         let holder = of[3 * words] & HOLDER;
         if of[2 * words + word] & bit == 0 {
             let known = (of[3 * words] >> 32) as StructureId;
-            let structure = match known {
-                0 => structures.lookup(touch.space, touch.named),
-                known => known,
-            };
+            let mut structure = structures.lookup(touch.space, touch.named);
+            // An allocator may clear a block before it has a name (`calloc`), and puts it into a list when it comes back: what
+            // threads share is the block.
+            if known != UNKNOWN && known != structure && (structure == UNKNOWN || structures.is_of_malloc(structure)) {
+                structure = known;
+            }
             if holder != 0 && holder != u64::from(touch.thread) + 1 {
                 let other = (holder - 1) as u32;
                 let (a, b) = (other.min(touch.thread), other.max(touch.thread));
@@ -233,5 +235,87 @@ impl Edge {
                 })
                 .collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trace::{Allocation, Event, Frame, Location, Stack};
+
+    use super::*;
+    use crate::structures::Tables;
+
+    const BLOCK: u64 = 0x5000_0000;
+
+    /// What `calloc` clears is touched before it is a block, and what `free` keeps after that.
+    #[test]
+    fn a_block_is_named_that_its_allocator_touched_before_and_after() {
+        let location = |pc, function: &str, line: Option<u32>| Location {
+            pc,
+            function: function.to_string(),
+            file: line.map(|_| "pair.c".to_string()),
+            line,
+            ..Location::default()
+        };
+        let locations = [
+            location(0x10, "__brk", None),
+            location(0x20, "sysmalloc", None),
+            location(0x30, "main", Some(9)),
+        ];
+        let stacks = [&[0x10, 0x20, 0x30][..], &[0x30]].map(|frames| Stack {
+            process: 0,
+            frames: frames.iter().map(|&pc| Frame { pc }).collect(),
+        });
+        let tables = Tables {
+            locations: &locations,
+            stacks: &stacks,
+            ..Tables::default()
+        };
+        let mut structures = Structures::new(&tables);
+        let mut together = Together {
+            threads: 2,
+            left_out: 0,
+            words: 1,
+            line_bits: 6,
+            page_lines: 6,
+            lines: Vec::new(),
+            misses: FxHashMap::default(),
+        };
+        let mut write = |thread, structures: &mut Structures| {
+            let touch = Touch {
+                space: 0,
+                thread,
+                page: 0,
+                named: BLOCK,
+                address: BLOCK,
+                write: true,
+            };
+            together.touched(&touch, structures);
+        };
+        let alloc = |bytes, stack, kind| Event::Alloc {
+            addr: BLOCK,
+            bytes,
+            stack,
+            kind,
+        };
+        structures.apply(0, 0, &alloc(4096, 0, Allocation::Map));
+        write(0, &mut structures);
+        structures.apply(0, 0, &alloc(64, 1, Allocation::Heap));
+        write(1, &mut structures);
+        write(0, &mut structures);
+        structures.apply(0, 0, &Event::Free { addr: BLOCK });
+        write(1, &mut structures);
+        let names = Names {
+            tables,
+            sites: &[],
+            dependences: None,
+        };
+        let (graph, _) = together.report(&structures, &names);
+        let shared: Vec<_> = graph.edges[0]
+            .structures
+            .iter()
+            .map(|of| (&*of.name, of.misses))
+            .collect();
+        assert_eq!(shared, [("heap: main (pair.c:9)", 3)]);
     }
 }

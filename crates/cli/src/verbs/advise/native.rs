@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use results::Native;
@@ -23,15 +23,15 @@ const DISTURBED: f64 = 1.25;
 /// Between two looks whether it has ended.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// What a run takes. `None`: the program needs its input, takes more than `most`, or does not end in good order.
-pub fn measured(command: &[OsString], most: Duration) -> Option<Native> {
+/// What a run takes. `None`: the program needs its input, takes more than `most`, or ends with another `status`.
+pub fn measured(command: &[OsString], status: i32, most: Duration) -> Option<Native> {
     if !reads_nothing() {
         return None;
     }
     let begun = Instant::now();
-    let mut runs = vec![one(command, most)?];
+    let mut runs = vec![one(command, status, most)?];
     while wanted(&runs, begun.elapsed(), most) {
-        runs.push(one(command, most)?);
+        runs.push(one(command, status, most)?);
     }
     Some(mean(&runs))
 }
@@ -72,7 +72,7 @@ fn reads_nothing() -> bool {
     input.is_terminal() || std::fs::read_link("/proc/self/fd/0").is_ok_and(|to| to.as_os_str() == "/dev/null")
 }
 
-fn one(command: &[OsString], most: Duration) -> Option<Native> {
+fn one(command: &[OsString], status: i32, most: Duration) -> Option<Native> {
     let (program, arguments) = command.split_first()?;
     let (user, system) = children_time().ok()?;
     let begun = Instant::now();
@@ -83,11 +83,11 @@ fn one(command: &[OsString], most: Duration) -> Option<Native> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let success = ended(&mut child, begun, most)?;
+    let ended = ended(&mut child, begun, most)?;
     let wall = begun.elapsed();
     let (now_user, now_system) = children_time().ok()?;
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    success.then(|| Native {
+    (ended.code() == Some(status)).then(|| Native {
         wall_ns: ns(wall),
         user_ns: ns(now_user.saturating_sub(user)),
         system_ns: ns(now_system.saturating_sub(system)),
@@ -95,11 +95,11 @@ fn one(command: &[OsString], most: Duration) -> Option<Native> {
     })
 }
 
-/// Whether it ended in good order; `None`: not in time.
-fn ended(child: &mut Child, begun: Instant, most: Duration) -> Option<bool> {
+/// How it ended; `None`: not in time.
+fn ended(child: &mut Child, begun: Instant, most: Duration) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return Some(status.success()),
+            Ok(Some(status)) => return Some(status),
             Ok(None) if begun.elapsed() < most => std::thread::sleep(LOOK),
             _ => {
                 let _ = child.kill();

@@ -11,6 +11,7 @@ use results::{Advice, Outcome, Verified, VerifiedRound, VerifiedTime};
 use sys::clock::children_time;
 
 use super::Advise;
+use super::tunables::{VARIABLE, asks_huge_pages};
 use crate::failure::Failure;
 use crate::verbs::compare::{self, Command, Simulation};
 use crate::verbs::model::HOST;
@@ -29,9 +30,17 @@ const MOST_ROUNDS: usize = 51;
 /// The name of the changed program's trace.
 const TRACE: &str = "changed.trace";
 
+/// How pages were simulated where a command asks for huge ones.
+const HUGE: &str = "the changed command asks for huge pages, and all of its data is simulated on them; malloc gives them to large \
+                    memory alone";
+const SMALL: &str = "a command asks for huge pages, and both are simulated on small ones: the prediction says nothing of what huge \
+                     pages save";
+
 /// A changed program, and the folder of its trace, or why there is none.
 pub struct Changed {
     command: Command,
+    /// What both programs end with.
+    status: i32,
     recorded: Result<Folder, Failure>,
 }
 
@@ -48,8 +57,15 @@ impl Advise {
         Command::of(changed).map(Some)
     }
 
-    /// Records the changed program, where the one before it ended in good order.
-    pub fn record_change(&self, machine: &Machine, command: Command, broke: Option<&String>) -> Changed {
+    /// Records the changed program, where the one before it ended in good order: the changed one is to end with the same status.
+    pub fn record_change(
+        &self,
+        machine: &Machine,
+        command: Command,
+        broke: Option<&String>,
+        exit: Option<i32>,
+    ) -> Changed {
+        let status = exit.unwrap_or(0);
         let recorded = || {
             if let Some(broke) = broke {
                 return Err(Failure::work(broke));
@@ -57,17 +73,25 @@ impl Advise {
             let folder = Folder::make("advise");
             let folder = folder
                 .map_err(|error| Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR")))?;
-            compare::record(&command, &self.recording, machine, &folder.path().join(TRACE))?;
+            compare::record(&command, &self.recording, machine, &folder.path().join(TRACE), status)?;
             Ok(folder)
         };
         let recorded = recorded();
-        Changed { command, recorded }
+        Changed {
+            command,
+            status,
+            recorded,
+        }
     }
 
     /// Simulates the changed program as the advice's baseline was, and runs both.
     pub fn verified(&self, machine: &Machine, advice: &Advice, changed: Changed) -> Result<Verified, Failure> {
         let refused = |why: &dyn Display| Failure::work(format!("the change is not verified: {why}"));
-        let Changed { command, recorded } = changed;
+        let Changed {
+            command,
+            status,
+            recorded,
+        } = changed;
         let folder = recorded.map_err(|failure| refused(&failure))?;
         let base = advice.base().ok_or_else(|| refused(&"no policy was simulated"))?;
         if base.windows.is_some() {
@@ -82,14 +106,26 @@ impl Advise {
         {
             machine.core = None;
         }
-        let simulation = Simulation::under(&self.model, machine.clone(), &base.policy)?;
-        let counted = simulation.of_trace(&folder.path().join(TRACE), false);
+        let trace = folder.path().join(TRACE);
+        let simulation = || Simulation::under(&self.model, machine.clone(), &base.policy);
+        let small = || simulation()?.of_trace(&trace, false);
+        let inherited = std::env::var(VARIABLE).ok();
+        let asks = |words: &[OsString]| asks_huge_pages(words, inherited.as_deref());
+        let (counted, pages) = match (asks(&self.command), asks(&command.words)) {
+            (false, false) => (small(), None),
+            (false, true) => match simulation()?.on_huge_pages().of_trace(&trace, false) {
+                Ok(counted) => (Ok(counted), Some(HUGE)),
+                Err(_) => (small(), Some(SMALL)),
+            },
+            (true, _) => (small(), Some(SMALL)),
+        };
         let counted = counted.map_err(|failure| refused(&failure))?;
         let alone = advice.trace.threads == 1;
         let [before, after] = [base, &counted.outcome].map(|outcome| in_program(outcome, alone));
         let predicted = VerifiedTime::new(before, after);
-        let rounds = rounds(&self.command, &command.words).map_err(|why| refused(&why))?;
+        let rounds = rounds(&self.command, &command.words, status).map_err(|why| refused(&why))?;
         let mut verified = Verified::new(command.text, predicted, rounds, alone);
+        verified.notes.extend(pages.map(str::to_string));
         if self.model.machine.as_deref().is_some_and(|name| name != HOST) {
             verified.notes.push(format!(
                 "the prediction is for {}, and this machine was measured",
@@ -112,12 +148,13 @@ fn in_program(outcome: &Outcome, alone: bool) -> u64 {
     outcome.time_ns.wall.saturating_sub(of_system)
 }
 
-/// Runs both in turn. Error: one of them did not end in good order, and how.
-fn rounds(before: &[OsString], after: &[OsString]) -> Result<Vec<VerifiedRound>, String> {
+/// Runs both in turn. Error: one of them did not end with `status`, and how it did.
+fn rounds(before: &[OsString], after: &[OsString], status: i32) -> Result<Vec<VerifiedRound>, String> {
     let begun = Instant::now();
     let mut rounds = Vec::new();
     while wanted(rounds.len(), begun.elapsed()) {
-        let ((before_ns, before_system_ns), (after_ns, after_system_ns)) = (measured(before)?, measured(after)?);
+        let (before_ns, before_system_ns) = measured(before, status)?;
+        let (after_ns, after_system_ns) = measured(after, status)?;
         rounds.push(VerifiedRound {
             before_ns,
             after_ns,
@@ -139,7 +176,7 @@ fn wanted(rounds: usize, passed: Duration) -> bool {
 
 /// Nanoseconds from a program's start to its end, and those that the kernel worked for it. It reads nothing, and what it prints is dropped: neither a terminal nor a
 /// disk is to be measured.
-fn measured(command: &[OsString]) -> Result<(u64, u64), String> {
+fn measured(command: &[OsString], ends_with: i32) -> Result<(u64, u64), String> {
     let (program, arguments) = command.split_first().ok_or("no program was given")?;
     let name = program.to_string_lossy();
     let mut process = Process::new(program);
@@ -152,7 +189,7 @@ fn measured(command: &[OsString]) -> Result<(u64, u64), String> {
         .map_err(|error| format!("cannot run {name}: {error}"))?;
     let took = begun.elapsed();
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    match status.success() {
+    match status.code() == Some(ends_with) {
         true => Ok((ns(took), ns(system().saturating_sub(system_before)))),
         false => Err(format!(
             "{name} ran without the recorder and did not end in good order: {status}"
@@ -176,9 +213,14 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_named_with_how_it_ended() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-        assert!(measured(&words("true")).is_ok());
-        let said = measured(&words("false")).unwrap_err();
+        assert!(measured(&words("true"), 0).is_ok());
+        assert!(measured(&words("false"), 1).is_ok());
+        let said = measured(&words("false"), 0).unwrap_err();
         assert!(said.starts_with("false ") && said.contains("exit status: 1"), "{said}");
-        assert!(measured(&words("no-such-program")).unwrap_err().contains("cannot run"));
+        assert!(
+            measured(&words("no-such-program"), 0)
+                .unwrap_err()
+                .contains("cannot run")
+        );
     }
 }

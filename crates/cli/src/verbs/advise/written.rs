@@ -1,7 +1,7 @@
 //! What an advice is written to: files, and the terminal.
 
 use report::Top;
-use results::{Advice, SharingAdvice, Todo, saved};
+use results::{Advice, SharingAdvice, Todo, command_line, saved};
 
 use super::{Advise, Form};
 use crate::console::{self, Console, quoted};
@@ -139,11 +139,12 @@ fn for_run(advice: &Advice, sharing: &SharingAdvice) -> Result<String, String> {
         true => measured::here().ok().map(|here| here.cpu_numbers),
         false => None,
     };
-    let placement = ::advise::placement(sharing, machine, numbers.as_deref())?;
+    let placement = ::advise::placement(sharing, &advice.arguments, machine, numbers.as_deref())?;
     let text = toml::to_string(&placement).map_err(|error| error.to_string())?;
+    let words = std::iter::once(&placement.program).chain(&advice.arguments);
     Ok(format!(
         "# Threads under caches, the fastest way first. Apply it: domicile run --placement FILE -- {}\n{text}",
-        placement.program
+        command_line(words)
     ))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use advise::{Policies, Settings};
 use machine::Machine;
 use policy::{Kind, Name};
-use results::{Condition, Counted};
+use results::{Condition, Counted, ProgramChange};
 
 use super::source::Command;
 use crate::console;
@@ -66,6 +66,12 @@ impl Simulation {
         Ok(Simulation { config })
     }
 
+    /// The same with all data on huge pages.
+    pub fn on_huge_pages(mut self) -> Simulation {
+        self.config.changes = vec![ProgramChange::HugePages { data: None }];
+        self
+    }
+
     /// What is counted of a trace; with causes, why its data misses, too, where the trace holds all that this takes.
     pub fn of_trace(&self, file: &Path, causes: bool) -> Result<Counted, Failure> {
         let opened = trace::to_simulate(trace::open(file)?, file, false)?;
@@ -118,7 +124,7 @@ impl Simulation {
         file: &Path,
         causes: bool,
     ) -> Result<Counted, Failure> {
-        record(command, recording, &self.config.machine, file)?;
+        record(command, recording, &self.config.machine, file, 0)?;
         let counted = self.of_trace(file, causes);
         // The next recording goes there, too.
         let _ = std::fs::remove_file(file);
@@ -132,11 +138,21 @@ fn one<T>(file: &Path, mut all: Vec<T>) -> Result<T, Failure> {
         .ok_or_else(|| Failure::work(format!("{}: no policy was simulated", file.display())))
 }
 
-/// Records a command to `file`. What it prints goes to standard error. A run that does not end in good order is refused: it would
-/// be compared with a whole one.
-pub fn record(command: &Command, recording: &Recording, machine: &Machine, file: &Path) -> Result<(), Failure> {
+/// Records a command to `file`. What it prints goes to standard error. A run that does not end in good order, or ends with another
+/// `status`, is refused: it would be compared with one that did something else.
+pub fn record(
+    command: &Command,
+    recording: &Recording,
+    machine: &Machine,
+    file: &Path,
+    status: i32,
+) -> Result<(), Failure> {
     let outcome = recording.warming(machine).record(&command.words, file, true)?;
-    match outcome.failure.or(outcome.broke) {
+    let other = match outcome.exit {
+        capture::Exit::Code(code) if code != status && !outcome.ended_by_us => Some(capture::ended_with(code)),
+        _ => None,
+    };
+    match outcome.failure.or(outcome.broke).or(other) {
         Some(why) => Err(Failure::work(format!("`{}` is not compared: {why}", command.text))),
         None => Ok(()),
     }

@@ -130,7 +130,10 @@ impl Profile {
         }
         let viewer = |path: &Path, export: &Export| format.viewer(&path.display().to_string(), export);
         let (path, viewer) = if format.is_folder() {
-            let path = output.unwrap_or(Path::new(form.usual())).to_path_buf();
+            let path = match output {
+                Some(path) => path.to_path_buf(),
+                None => overwrite.free(Path::new(form.usual())),
+            };
             let viewer = viewer(&path, &export);
             folder(&path, export, overwrite)?;
             (path, viewer)

@@ -1,6 +1,7 @@
 //! A program whose threads are kept under chosen caches, and the ways to place them measured beside each other.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::iter::once;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use live::placement::{Placer, Process};
+use live::placement::{Family, Here};
 use results::{MeasuredWay, PlacedRun, Placement, PlacementWay};
 use sys::affinity;
 use sys::supervise::Supervisor;
@@ -35,11 +36,21 @@ impl Run {
             ));
         }
         let placement = read(file)?;
-        if Path::new(&placement.program).file_name() != Path::new(&self.command[0]).file_name() {
+        let program = Path::new(&placement.program).file_name();
+        if program.is_some() && program != Path::new(&self.command[0]).file_name() {
             console::note(format_args!(
-                "note: the placement is of {}, and its threads are looked for in {}",
+                "note: the placement is of {}; {} is taken for it unless it starts that",
                 placement.program,
                 self.command[0].to_string_lossy()
+            ));
+        }
+        let given = || self.command[1..].iter().map(|word| word.to_string_lossy());
+        let of = placement.arguments.as_ref();
+        let other = of.filter(|of| !given().eq(of.iter().map(String::as_str)));
+        if let Some(of) = other.filter(|_| program == Path::new(&self.command[0]).file_name()) {
+            console::note(format_args!(
+                "note: the placement is of a run of `{}`, and other arguments may start other threads",
+                results::command_line(once(&placement.program).chain(of))
             ));
         }
         let report = self.report_file()?;
@@ -54,7 +65,7 @@ impl Run {
         outcome.exit_code = Some(code);
         // The file may be of another program, or of the same one by another name.
         let words = self.command.iter().map(|word| word.to_string_lossy());
-        outcome.program = words.collect::<Vec<_>>().join(" ");
+        outcome.program = results::command_line(words);
         let text = if console.json() {
             super::json(&outcome)?
         } else if outcome.measured.is_empty() {
@@ -82,7 +93,7 @@ impl Run {
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
         let mut beside = None;
         let status = supervisor.run_with(command(&self.command)?, |child| {
-            beside = Some(Beside::begin(child, placement.clone(), way.clone()));
+            beside = Some(Beside::begin(child, &self.command[0], placement, way));
         });
         let status = status.map_err(|error| cannot_run(&self.command, &error))?;
         let outcome = beside.map(Beside::end).unwrap_or_default();
@@ -134,14 +145,18 @@ impl Run {
         let mut beside = None;
         let began = Instant::now();
         let status = supervisor.run_with(command, |child| {
-            beside = way.map(|way| Beside::begin(child, placement.clone(), way.clone()));
+            beside = way.map(|way| Beside::begin(child, &self.command[0], placement, way));
         });
         let took = began.elapsed();
         let status = status.map_err(|error| cannot_run(&self.command, &error))?;
         let outcome = beside.map(Beside::end).unwrap_or_default();
         if !status.success() {
             let name = self.command[0].to_string_lossy();
-            return Err(Failure::work(format!("{name} failed ({status}); nothing was measured")));
+            let code = u8::try_from(started::code(status)).unwrap_or(1);
+            return Err(Failure::Program(
+                format!("{name} failed ({status}); nothing was measured"),
+                code,
+            ));
         }
         Ok((u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), outcome))
     }
@@ -154,22 +169,23 @@ struct Beside {
 }
 
 impl Beside {
-    fn begin(child: u32, placement: Placement, way: PlacementWay) -> Beside {
+    fn begin(child: u32, command: &OsStr, placement: &Placement, way: &PlacementWay) -> Beside {
+        let (command, placement, way) = (command.to_os_string(), placement.clone(), way.clone());
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let process = Process::new(child);
+            let processes = Here::default();
             let everywhere = affinity::allowed(None).unwrap_or_default();
-            let mut placer = Placer::new(&placement, &way, everywhere);
+            let mut family = Family::new(&placement, &way, everywhere, child, Path::new(&command));
             let mut pause = SOON;
             while !ended.load(Ordering::Relaxed) {
-                pause = match placer.look(&process) {
+                pause = match family.look(&processes) {
                     true => SOON,
                     false => (pause * 5 / 4).min(LATE),
                 };
                 thread::park_timeout(pause);
             }
-            placer.outcome()
+            family.outcome()
         });
         Beside { stop, thread }
     }
@@ -202,11 +218,27 @@ fn read(file: &Path) -> Result<Placement, Failure> {
         let place = error.span().map_or(0, |span| text[..span.start].lines().count().max(1));
         refused(format!(
             "line {place}: {}; `domicile advise --write-placement FILE.toml` writes one",
-            error.message()
+            in_words(error.message())
         ))
     })?;
     placement.check().map_err(refused)?;
     Ok(placement)
+}
+
+/// What is wrong with a number, without the names of types.
+fn in_words(message: &str) -> String {
+    let is_number = ["u32", "u64"]
+        .iter()
+        .any(|kind| message.ends_with(&format!("expected {kind}")));
+    let number = message
+        .split('`')
+        .nth(1)
+        .filter(|_| is_number && message.contains("integer"));
+    match number {
+        Some(number) if number.starts_with('-') => format!("{number} is below 0"),
+        Some(number) => format!("{number} is too large a number"),
+        None => message.replace("integer number overflowed", "a number is too large"),
+    }
 }
 
 /// Whether this process may use the cpus of a way: those that it starts may use no others.

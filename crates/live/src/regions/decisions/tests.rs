@@ -142,3 +142,17 @@ fn trials_of_a_long_run_are_the_last_ones() {
         (TRIALS, 744.0)
     );
 }
+
+#[test]
+fn whoever_makes_room_for_a_preferred_program_says_so() {
+    let mut told = Told::new(2, None);
+    told.decisions.preferred = Some("server".to_string());
+    told.processes[0].name = "server".to_string();
+    let actions = told.act(0.0);
+    let why = |action: &Action| (action.process == 11, action.why.clone());
+    let mut whys: Vec<(bool, String)> = actions.iter().map(why).collect();
+    whys.sort();
+    whys.dedup();
+    let expected = [(false, MAKES_ROOM), (true, reason(Why::Preferred))];
+    assert_eq!(whys, expected.map(|(is_it, why)| (is_it, why.to_string())));
+}
