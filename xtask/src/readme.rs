@@ -55,7 +55,11 @@ fn headline(page: &str) -> Result<String, String> {
         let machine = run.and_then(|line| line.match_indices(", ").nth(1).map(|(end, _)| &line[..end]));
         lines.push(format!("- {}:", machine.ok_or_else(|| no_sums("a machine"))?));
         // A table of the built-in pairs has no half that is held.
-        for (start, required) in [("- all: ", true), ("- half held: ", false), ("- range of gains: ", true)] {
+        for (start, required) in [
+            ("- all: ", true),
+            ("- half held: ", false),
+            ("- range of gains: ", true),
+        ] {
             match table.lines().find(|line| line.starts_with(start)) {
                 Some(sum) => lines.push(format!("  {sum}")),
                 None if required => return Err(no_sums(start)),

@@ -10,6 +10,8 @@ use results::{Truth, TruthPair};
 const PAGE: &str = "docs/src/truth.md";
 const RANGE: &str = "truth/range.json";
 const BY: &str = ": make truth TRUTH_FLAGS=--write-book -->";
+/// Of a table without a half that is held back.
+const BUILT_IN: &str = "These are the pairs that the command has built in. The table of all pairs is still to be made on such a machine.\n\n";
 const LIST: &str = "truth/pairs.toml";
 /// So many pairs may fail, as some do where neighbors are loud: the page names them. Fewer pairs say nothing of the others.
 const FAILED_MOST: usize = 5;
@@ -106,6 +108,9 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
             false => String::new(),
         }
     );
+    if truth.pairs.iter().all(|pair| pair.half != "held") {
+        text += BUILT_IN;
+    }
     text += "| pair | change | whose | half | measured (95%) | predicted | sign | within 20% |\n";
     text += "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
     for pair in &truth.pairs {
@@ -132,11 +137,17 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         text += &format!("- {title}: {} pairs. {}\n", some.len(), sums(&some));
     }
     if let Some(range) = &truth.range {
-        text += &format!(
-            "- range of gains: a ratio p is measured as p^{} to p^{} in the {} pairs of half build; the measured interval meets that \
-             range in {} of {} pairs of half held\n",
-            range.least, range.most, range.pairs, range.held_within, range.held
+        let ends = format!(
+            "- range of gains: a ratio p is measured as p^{} to p^{}",
+            range.least, range.most
         );
+        text += &match range.held {
+            0 => format!("{ends} in {} pairs, none of which is held back\n", range.pairs),
+            held => format!(
+                "{ends} in the {} pairs of half build; the measured interval meets that range in {} of {held} pairs of half held\n",
+                range.pairs, range.held_within
+            ),
+        };
     }
     let missed: Vec<&TruthPair> = truth.pairs.iter().filter(|pair| is_missed(pair)).collect();
     if !missed.is_empty() {
