@@ -118,6 +118,21 @@ pub enum Chain {
 #[cfg(target_arch = "x86_64")]
 pub const IN_A_CHAIN: u64 = 8;
 
+/// Makes a circle of words, each with the address of the next, which is not beside it. Few, so that making it takes no time beside
+/// the chain's.
+#[cfg(target_arch = "x86_64")]
+fn close(ring: &mut [u64; WORDS_IN_RING]) {
+    /// Has no factor in common with the number of words.
+    const STEP: usize = 7;
+    let first = ring.as_ptr();
+    for (at, word) in ring.iter_mut().enumerate() {
+        *word = first.wrapping_add((at + STEP) % WORDS_IN_RING) as u64;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+const WORDS_IN_RING: usize = 16;
+
 /// Carries out so many rounds of a chain.
 ///
 /// Pre: `rounds` is at least 1 (0 counts as 1). Post: `rounds * IN_A_CHAIN` instructions of that class were carried out.
@@ -140,13 +155,20 @@ pub fn chain(kind: Chain, rounds: u64) {
             }
         };
     }
-    let mut word = 0u64;
+    let mut word = 3u64;
     let own = &raw mut word;
-    word = own as u64;
     match kind {
         // Of a register: processors such as Golden Cove carry out additions of small constants while they rename registers, in no time.
         Chain::Add => rounds!("add {value}, {other}", value = inout(reg) word => word, other = in(reg) 3u64,),
-        Chain::Load => rounds!("mov {value}, [{value}]", value = inout(reg) own => _,),
+        Chain::Load => {
+            // Words that each have the address of another one: a load that always has the same address and value is foretold by
+            // processors such as Golden Cove, and takes no time.
+            let mut ring = [0; WORDS_IN_RING];
+            close(&mut ring);
+            let first = ring[0] as *const u64;
+            rounds!("mov {value}, [{value}]", value = inout(reg) first => _,);
+            std::hint::black_box(&ring);
+        }
         Chain::Multiply => rounds!("imul {value}, {value}", value = inout(reg) word => word,),
         Chain::FloatAdd => {
             rounds!("addsd {value}, {other}", value = inout(xmm_reg) 1.0f64 => _, other = in(xmm_reg) 2.0f64,)
@@ -174,6 +196,16 @@ mod tests {
             Chain::Locked,
         ];
         all.iter().for_each(|&kind| chain(kind, 3));
+        // All words of the ring are on the way around it.
+        let mut ring = [0; WORDS_IN_RING];
+        close(&mut ring);
+        let (mut at, mut steps) = (ring[0] as *const u64, 0);
+        while steps == 0 || at != ring[0] as *const u64 {
+            // SAFETY: the ring holds addresses of its own words, and is alive.
+            at = unsafe { *at } as *const u64;
+            steps += 1;
+        }
+        assert_eq!(steps, WORDS_IN_RING);
         chain(Chain::Add, 0);
         assert_eq!(short_loops(0), short_loops(1));
     }
