@@ -298,7 +298,7 @@ fn a_program_follows_its_data_as_an_experiment() {
         harness::not_here("this test needs protection keys and two caches of one level");
         return;
     }
-    let (out, said) = output(&command, 5);
+    let (out, said) = run(&command, 5);
     assert_eq!(out, "done\n");
     let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     assert_eq!(report["exit_code"], 5);
@@ -321,9 +321,9 @@ fn a_program_follows_its_data_as_an_experiment() {
     assert!(said.contains("is an experiment"), "{said}");
     let text = fs::read_to_string(file).unwrap();
     assert!(text.contains("experiment  the thread was never moved"), "{text}");
-    let (_, said) = output(&["run", "--policy", "regions", "--", "/no/such/program"], 1);
+    let (_, said) = run(&["--", "/no/such/program"], 1);
     assert!(said.contains("/no/such/program: it could not be started"), "{said}");
-    let (_, said) = output(&["run", "--policy", "regions", "--children", "--", "true"], 2);
+    let (_, said) = run(&["--children", "--", "true"], 2);
     assert!(said.contains("leave out"), "{said}");
     let (_, said) = output(
         &["run", "--policy", "regions", "--set", "regions.perod=1", "--", "true"],

@@ -30,16 +30,22 @@ impl Run {
                  --children and --text"
             )));
         }
+        let wants_bounds = policy::build(policy, self.watching.sets())?.wants_bounds();
         let domains = sys::cache_domains::usable().map_err(Failure::work)?;
         let place = self.report_file()?;
         let move_ns = following::move_ns(Command::new("true"), &domains).map_err(Failure::work)?;
-        // Sizes and stays that gain are simulated on the machine as it was probed last, with the time of a move here.
-        let mut machine = load(HOST)?;
-        machine.regions = Some(machine::Regions {
-            switch_ns: move_ns as f64,
-            gains: None,
-        });
-        let bounds = sim::calibrate::following(&machine).map_err(Failure::work)?.bounds;
+        let bounds = match wants_bounds {
+            // Sizes and stays that gain are simulated on the machine as it was probed last, with the time of a move here.
+            true => {
+                let mut machine = load(HOST)?;
+                machine.regions = Some(machine::Regions {
+                    switch_ns: move_ns as f64,
+                    gains: None,
+                });
+                sim::calibrate::following(&machine).map_err(Failure::work)?.bounds
+            }
+            false => None,
+        };
         let asked = Asked {
             policy: policy.clone(),
             settings: self.watching.sets().to_vec(),
