@@ -47,7 +47,7 @@ fn it_is_short_and_its_parts_are_those_of_commands() {
     let slowdown = part(&text, "slowdown", "readme");
     assert!(slowdown.lines().count() > 3, "{slowdown}");
     // `cargo xtask check` compares these with the truth table.
-    assert!(part(&text, "truth", "generate").contains("\n- all: "));
+    assert!(part(&text, "truth", "generate").contains("\n  - all: "));
 }
 
 /// Each output of the book stands behind its command, which is the first line of what is shown.
