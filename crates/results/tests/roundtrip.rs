@@ -29,37 +29,51 @@ proptest! {
     #[test]
     fn results_are_read_as_they_were_written(seed: u64) {
         // An advice holds every other type.
-        let mut advice = serde_json::to_value(survives::<Advice>(seed, Absent::Some)).unwrap();
-        shares_are_parts(&mut advice);
-        let advice: Advice = serde_json::from_value(advice).unwrap();
-        let outcome = survives::<Outcome>(seed, Absent::Some);
+        let advice: Advice = readable(&survives(seed, Absent::Some));
+        let outcome: Outcome = readable(&survives(seed, Absent::Some));
+        let comparison: Comparison = readable(&survives(seed, Absent::Some));
         let text = serde_json::to_string(&saved(&advice)).unwrap();
         prop_assert_eq!(Document::parse(&text).unwrap(), Document::Advice(Box::new(advice)));
         let text = serde_json::to_string(&saved(&outcome)).unwrap();
         prop_assert_eq!(Document::parse(&format!("{text}\n{text}\n")).unwrap(), Document::Outcomes(vec![outcome; 2]));
-        let comparison = survives::<Comparison>(seed, Absent::Some);
         let text = serde_json::to_string(&saved(&comparison)).unwrap();
         prop_assert_eq!(Document::parse(&text).unwrap(), Document::Comparison(Box::new(comparison)));
     }
 }
 
-/// Invented shares may be any numbers, which a reader refuses.
-fn shares_are_parts(value: &mut Value) {
+/// The invented value with its shares, percentages and gains within what a reader accepts.
+fn readable<T: Serialize + DeserializeOwned>(invented: &T) -> T {
+    let mut value = serde_json::to_value(invented).unwrap();
+    parts_are_parts(&mut value);
+    serde_json::from_value(value).unwrap()
+}
+
+fn parts_are_parts(value: &mut Value) {
     match value {
         Value::Object(object) => {
             for (name, value) in object {
-                match value
-                    .as_f64()
-                    .filter(|_| name == "share" || name == "fraction" || name.ends_with("_share"))
-                {
-                    Some(share) => *value = json!(share.rem_euclid(1.0)),
-                    None => shares_are_parts(value),
+                match (name.as_str(), &mut *value) {
+                    ("range" | "gain_varied", Value::Array(ends)) => {
+                        let mut parts: Vec<f64> = ends.iter().filter_map(Value::as_f64).map(part).collect();
+                        parts.sort_by(f64::total_cmp);
+                        *value = json!(parts);
+                    }
+                    (name, Value::Number(number)) if is_part(name) => *value = json!(part(number.as_f64().unwrap())),
+                    _ => parts_are_parts(value),
                 }
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(shares_are_parts),
+        Value::Array(values) => values.iter_mut().for_each(parts_are_parts),
         _ => {}
     }
+}
+
+fn is_part(name: &str) -> bool {
+    name.ends_with("share") || ["fraction", "local_percent", "gain", "later_gain"].contains(&name)
+}
+
+fn part(number: f64) -> f64 {
+    number.rem_euclid(1.0)
 }
 
 #[test]
