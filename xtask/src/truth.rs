@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use report::truth_text::{is_missed, number, sides, sums};
+use report::truth_text::{closed_by, is_missed, number, sides, sums};
 use results::{Truth, TruthPair};
 
 const PAGE: &str = "docs/src/truth.md";
@@ -154,11 +154,22 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         text += "\n### Missed, and why\n\n";
     }
     for pair in missed {
+        let experiment = closed_by(pair);
         let why = match pair.explained.as_str() {
-            "" => "Not explained yet.",
+            "" if experiment.is_none() => "Not explained yet.",
             why => why,
         };
-        text += &format!("- `{}`: {}. {why}\n", pair.name, sides(pair));
+        let parts = [
+            format!("{}.", sides(pair)),
+            why.to_string(),
+            experiment.unwrap_or_default(),
+        ];
+        let parts: Vec<&str> = parts
+            .iter()
+            .map(String::as_str)
+            .filter(|part| !part.is_empty())
+            .collect();
+        text += &format!("- `{}`: {}\n", pair.name, parts.join(" "));
     }
     if !truth.failed.is_empty() {
         text += "\n### Could not be run\n\n";

@@ -74,13 +74,19 @@ fn walked(lines: Lines, sizes: &[u64], page_bytes: u64, effort: Effort) -> Vec<P
 /// less loads of as many lines side by side, which the caches serve as well.
 pub fn pages(page_bytes: u64, effort: Effort) -> Vec<Point> {
     let mut random = Random(0xd1b5_4a32_d192_ed03);
-    let counts: Vec<u64> = (4..=14).map(|bits| 1u64 << bits).collect();
+    let counts = page_counts();
     let most = counts.iter().max().map_or(0, |count| count * page_bytes);
     let mut room = vec![0u32; (most / 4) as usize];
     let sizes: Vec<u64> = counts.iter().map(|count| count * page_bytes).collect();
     curve(&sizes, effort, |bytes| {
         beyond_close(&mut room, bytes / page_bytes, page_bytes, &mut random)
     })
+}
+
+/// From fewer pages than any TLB has entries to more than any has; quarters of each octave where second-level TLBs end.
+fn page_counts() -> Vec<u64> {
+    let quarters = (8..14).flat_map(|bits| (4..8).map(move |quarters| quarters << (bits - 2)));
+    (4..8).map(|bits| 1 << bits).chain(quarters).chain([1 << 14]).collect()
 }
 
 /// The same of so many bytes in huge pages, where the system gives them: what its translation adds to a load of one line of each small

@@ -13,11 +13,22 @@ pub struct Knee {
 /// The largest working set that is served rather by caches than by memory: the last point before
 /// the curve crosses the geometric mean of the two times for good.
 ///
-/// The time within the last level is that of the first working set clearly beyond `private`, the
-/// bytes of the level before; where that is already as slow as memory, the last level gives this
-/// process nothing and the capacity is that of the levels before.
+/// The time within the last level is that of the working set halfway (geometrically) between `private`,
+/// the bytes of the level before, and the capacity: of a smaller one, the level before still serves a
+/// part. Where the first working set beyond `private` is already as slow as memory, the last level gives
+/// this process nothing and the capacity is that of the levels before.
 pub fn capacity(curve: &[Point], private: u64) -> Knee {
     let curve = rising(curve);
+    let first = crossing(&curve, at_first(&curve, private));
+    let middle = (private as f64 * first.bytes as f64).sqrt() as u64;
+    let halfway = curve
+        .iter()
+        .rfind(|point| point.bytes > private && point.bytes <= middle);
+    crossing(&curve, halfway.map_or(first.inside_ns, |point| point.ns))
+}
+
+/// The time of the first working set beyond `private`, or of the last within where that is as slow as memory.
+fn at_first(curve: &[Point], private: u64) -> f64 {
     let outside_ns = curve.last().map_or(0.0, |point| point.ns);
     let behind = curve.iter().find(|point| point.bytes > private);
     let within = curve.iter().rfind(|point| point.bytes <= private);
@@ -26,6 +37,12 @@ pub fn capacity(curve: &[Point], private: u64) -> Knee {
     if inside_ns > outside_ns / 2.0 {
         inside_ns = within.map_or(inside_ns, |point| point.ns);
     }
+    inside_ns
+}
+
+/// Where a rising curve crosses the geometric mean of a time and its last one.
+fn crossing(curve: &[Point], inside_ns: f64) -> Knee {
+    let outside_ns = curve.last().map_or(0.0, |point| point.ns);
     let limit = (inside_ns * outside_ns).sqrt();
     let inside = curve.iter().take_while(|point| point.ns <= limit);
     let bytes = inside.last().or(curve.first()).map_or(0, |point| point.bytes);
@@ -34,6 +51,12 @@ pub fn capacity(curve: &[Point], private: u64) -> Knee {
         inside_ns,
         outside_ns,
     }
+}
+
+/// The time of a load within `private` bytes, the levels before the last one: that of their own last level, halfway to their end.
+pub fn within(curve: &[Point], private: u64) -> f64 {
+    let half = curve.iter().rfind(|point| point.bytes <= private / 2);
+    half.or(curve.first()).map_or(0.0, |point| point.ns)
 }
 
 /// The curve without busy moments: no working set is served faster than a smaller one, and what a smaller one took longer
@@ -84,15 +107,23 @@ pub fn levels(curve: &[Point], described: &[u64]) -> Vec<Knee> {
 /// still in the caches.
 const BEYOND: u64 = 4;
 
-/// The most bytes of pages over which the TLB adds no more to a load than a load from the last
-/// cache takes; none where that holds for all that was looked at.
-pub fn reach(curve: &[Point], cache_ns: f64) -> Option<Knee> {
-    let inside = curve.iter().take_while(|point| point.ns <= cache_ns).last()?;
-    let outside = curve
-        .iter()
-        .find(|point| point.bytes >= inside.bytes * BEYOND)
-        .or(curve.last())?;
-    (outside.ns > cache_ns).then_some(Knee {
+/// The most bytes of pages that the TLB holds; none where no walk of the page tables was seen.
+///
+/// Entries of a second-level TLB add less to a load than `private_ns`, a load from the last cache before the last
+/// level. A walk adds more. The reach is where the curve crosses the geometric mean of that and of what a walk adds. Where
+/// the tables leave the caches the curve rises once more, and much higher: that is no reach.
+pub fn reach(curve: &[Point], private_ns: f64) -> Option<Knee> {
+    let curve = rising(curve);
+    let beyond = |bytes: u64| {
+        let point = curve.iter().find(|point| point.bytes >= bytes * BEYOND);
+        point.or(curve.last()).copied()
+    };
+    let held = curve.iter().rfind(|point| point.ns <= private_ns)?;
+    let walked = beyond(held.bytes)?;
+    let limit = (private_ns * walked.ns).sqrt();
+    let inside = curve.iter().rfind(|point| point.ns <= limit)?;
+    let outside = beyond(inside.bytes)?;
+    (walked.ns > private_ns).then_some(Knee {
         bytes: inside.bytes,
         inside_ns: inside.ns,
         outside_ns: outside.ns,
@@ -201,8 +232,27 @@ mod tests {
     }
 
     #[test]
+    fn the_time_within_a_level_is_read_where_the_one_before_serves_nothing() {
+        // A Granite Rapids guest: 2 MiB of L2, 17 MB of the last level.
+        let curve = curve(&[
+            (1152 * K, 4.9),
+            (1536 * K, 7.0),
+            (2304 * K, 16.8),
+            (3 * M, 20.6),
+            (4608 * K, 23.4),
+            (9 * M, 27.4),
+            (16896 * K, 29.5),
+            (24 * M, 49.9),
+            (36 * M, 80.9),
+            (256 * M, 111.6),
+        ]);
+        let knee = capacity(&curve, 2 * M);
+        assert_eq!((knee.bytes, knee.inside_ns), (24 * M, 23.4));
+    }
+
+    #[test]
     fn the_reach_of_a_tlb() {
-        let rising = curve(&[
+        let rises = curve(&[
             (64 * K, 0.0),
             (256 * K, 0.1),
             (M, 3.0),
@@ -210,10 +260,28 @@ mod tests {
             (8 * M, 11.0),
             (64 * M, 12.0),
         ]);
-        let knee = reach(&rising, 4.0).unwrap();
+        let knee = reach(&rises, 4.0).unwrap();
         assert_eq!((knee.bytes, knee.outside_ns), (6 * M, 12.0));
         let flat = curve(&[(64 * K, 0.0), (64 * M, 0.4)]);
         assert_eq!(reach(&flat, 4.0), None);
         assert_eq!(reach(&[], 4.0), None);
+    }
+
+    /// The second step is that of tables that leave the caches. The last level answers as late as a walk takes.
+    #[test]
+    fn the_reach_is_at_the_first_step() {
+        let steps = curve(&[
+            (256 * K, 0.0),
+            (512 * K, 2.0),
+            (4 * M, 3.6),
+            (6 * M, 7.0),
+            (8 * M, 9.7),
+            (10 * M, 14.7),
+            (32 * M, 17.7),
+            (64 * M, 26.0),
+            (128 * M, 41.6),
+        ]);
+        let knee = reach(&steps, 4.8).unwrap();
+        assert_eq!((knee.bytes, knee.outside_ns), (6 * M, 17.7));
     }
 }

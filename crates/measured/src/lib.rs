@@ -236,7 +236,7 @@ fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, described: &Described, effo
     let largest = curve.iter().map(|point| point.bytes).max().unwrap_or(described.largest);
     // Half of the lines of as much memory.
     let apart_ns = chase::lines_apart(largest / 2, described.page_bytes, effort);
-    let reach = knee::reach(&tlb_curve, capacity.inside_ns);
+    let reach = knee::reach(&tlb_curve, knee::within(&curve, described.private));
     Measured {
         cache_bytes: capacity.bytes,
         cache_ns: capacity.inside_ns,

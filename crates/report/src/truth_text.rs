@@ -1,7 +1,7 @@
 //! Predictions held against the clock, as text.
 
 use anstyle::Style;
-use results::{Truth, TruthPair};
+use results::{Truth, TruthExperiment, TruthPair};
 
 use crate::table::{Cell, Column, Role, Table, Tone, paragraph};
 
@@ -46,7 +46,9 @@ pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
         text += "\nWhat missed, by side:\n";
     }
     for pair in missed {
-        text += &paragraph("  ", &format!("{}: {}", pair.name, sides(pair)), width, Style::new());
+        let experiment = closed_by(pair).map(|said| format!(". {said}")).unwrap_or_default();
+        let said = format!("{}: {}{experiment}", pair.name, sides(pair));
+        text += &paragraph("  ", &said, width, Style::new());
     }
     text
 }
@@ -160,3 +162,17 @@ pub fn sides(pair: &TruthPair) -> String {
     let sides: Vec<String> = times(pair).into_iter().map(side).collect();
     sides.join("; ")
 }
+
+/// Which changes of one figure of the machine would have the ratio within 20%. None where none was tried.
+pub fn closed_by(pair: &TruthPair) -> Option<String> {
+    let experiments = pair.experiments.as_ref()?;
+    let said = |one: &TruthExperiment| format!("{} ({})", one.changed, number(one.ratio));
+    let shown: Vec<String> = experiments.iter().take(EXPERIMENTS).map(said).collect();
+    Some(match shown.as_slice() {
+        [] => "No change of one figure of the machine closes it.".to_string(),
+        shown => format!("Within 20% with {}.", shown.join(", or ")),
+    })
+}
+
+/// So many experiments are named.
+const EXPERIMENTS: usize = 3;

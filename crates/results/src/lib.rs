@@ -92,7 +92,8 @@ pub use short::short;
 pub use timeline::{Timeline, TimelineBlock, TimelinePhase, TimelineRow};
 pub use todo::{Instead, Todo, place};
 pub use truth::{
-    Truth, TruthAbout, TruthBeside, TruthFailed, TruthMeasured, TruthPair, TruthPredicted, TruthRange, TruthRound,
+    Truth, TruthAbout, TruthBeside, TruthExperiment, TruthFailed, TruthMeasured, TruthPair, TruthPredicted, TruthRange,
+    TruthRound,
 };
 pub use verified::{Verified, VerifiedRound, VerifiedTime};
 pub use windows::{CountedWindow, Estimate, Windows};

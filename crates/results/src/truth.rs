@@ -58,6 +58,10 @@ pub struct TruthPair {
     /// Why the prediction misses, where that was found out.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub explained: String,
+    /// Where the prediction misses: the changes of one figure of the machine with which it is within 20%, the likeliest first. Absent: none
+    /// was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub experiments: Option<Vec<TruthExperiment>>,
     /// The machine that it is predicted on, as it was while the pair was measured. Absent: it was probed before, or is another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<TruthBeside>,
@@ -112,6 +116,19 @@ pub struct TruthPredicted {
     pub after_ns: f64,
     pub before_references: u64,
     pub after_references: u64,
+}
+
+/// A prediction with one figure of the machine changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TruthExperiment {
+    /// The figure and its change, such as "half of the last level".
+    pub changed: String,
+    pub ratio: f64,
+    /// Without the start-up.
+    pub before_ns: f64,
+    pub after_ns: f64,
 }
 
 /// A pair that could not be run.

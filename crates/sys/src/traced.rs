@@ -5,6 +5,7 @@
 
 mod borrowed;
 mod calls;
+mod pending;
 mod rights;
 
 use std::cell::Cell;
@@ -244,22 +245,29 @@ impl Traced {
     pub fn wait(&self, task: Option<u32>) -> io::Result<Option<Event>> {
         let mut status = 0;
         let whom = task.map_or(-1, |task| task as libc::pid_t);
-        // SAFETY: the kernel writes one number to `status`.
-        let found = unsafe { libc::waitpid(whom, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
-        if found < 0 {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::Interrupted {
-                Ok(None)
-            } else {
-                Err(error)
-            };
+        loop {
+            // SAFETY: the kernel writes one number to `status`.
+            let found = unsafe { libc::waitpid(whom, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
+            if found < 0 {
+                let error = io::Error::last_os_error();
+                return if error.kind() == io::ErrorKind::Interrupted {
+                    Ok(None)
+                } else {
+                    Err(error)
+                };
+            }
+            let task = found as u32;
+            if !libc::WIFSTOPPED(status) {
+                self.over.set(self.over.get() || task == self.process);
+                return Ok(Some(Event::Ended(task, ExitStatus::from_raw(status))));
+            }
+            let stop = self.why(task, status)?;
+            if stop != Stop::Interrupted || !self.has_faulted(task)? {
+                return Ok(Some(Event::Stopped(task, stop)));
+            }
+            // The fault comes before any instruction, and is a stop as good as the one that was asked for.
+            self.go_on(task, On::Freely, 0)?;
         }
-        let task = found as u32;
-        if !libc::WIFSTOPPED(status) {
-            self.over.set(self.over.get() || task == self.process);
-            return Ok(Some(Event::Ended(task, ExitStatus::from_raw(status))));
-        }
-        Ok(Some(Event::Stopped(task, self.why(task, status)?)))
     }
 
     /// Waits for the end of the first process, where it is traced no more.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod experiments;
 mod pairs;
 mod prediction;
 mod programs;
@@ -69,6 +70,8 @@ pub struct Asked<'a> {
     pub folder: &'a Path,
     /// Recordings stay there, and those that are there are taken.
     pub keep: bool,
+    /// Pairs that miss are predicted once more with each figure of the machine changed.
+    pub experiments: bool,
     /// How many pairs are predicted at once.
     pub jobs: usize,
 }
@@ -137,6 +140,7 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
             let predictor = Predictor {
                 folder: builder.folder.clone(),
                 keep: asked.keep,
+                experiments: asked.experiments,
                 recorder: Mutex::default(),
             };
             predict(&predictor, machine, measured, asked.jobs, watch, &mut truth)?;
@@ -265,7 +269,8 @@ fn predict(
                 while let Some((at, one)) = next_of(&next, &measured) {
                     let pair = one.pair;
                     watch(Step::Predicting(&pair.name));
-                    let done = predictor.predict(pair, &one.commands, one.machine.as_ref().unwrap_or(machine));
+                    let machine = one.machine.as_ref().unwrap_or(machine);
+                    let done = predictor.predict(pair, &one.commands, machine, &one.described.measured);
                     if matches!(done, Err(TruthError::Interrupted)) {
                         next.store(measured.len(), Ordering::Relaxed);
                     }
@@ -288,7 +293,10 @@ fn predict(
     ) in measured.into_iter().zip(predicted)
     {
         match done {
-            Ok(said) => described.predicted = Some(said),
+            Ok((said, close)) => {
+                described.predicted = Some(said);
+                described.experiments = close;
+            }
             Err(TruthError::Interrupted) => return Err(TruthError::Interrupted),
             Err(error) => truth.failed.push(failed(pair, &error)),
         }
@@ -365,6 +373,7 @@ mod tests {
                 measured: None,
                 folder: folder.path(),
                 keep: false,
+                experiments: false,
                 jobs: 1,
             },
             &|_| {},
@@ -407,6 +416,7 @@ mod tests {
             measured: Some(&before),
             folder: folder.path(),
             keep: false,
+            experiments: false,
             jobs: 1,
         };
         let truth = hold(&asked, &|_| {}).unwrap();

@@ -5,10 +5,11 @@ use std::sync::Mutex;
 
 use machine::Machine;
 use policy::{Kind, Name};
-use results::{ProgramChange, TruthPredicted};
+use results::{ProgramChange, TruthExperiment, TruthMeasured, TruthPredicted};
 use trace::Trace;
 
 use crate::TruthError;
+use crate::experiments::{CHANGES, Change, NEAR, that_close};
 use crate::pairs::Pair;
 use crate::programs::{Commands, LONGEST, Run};
 
@@ -27,6 +28,8 @@ pub struct Predictor {
     pub folder: PathBuf,
     /// Recordings stay, and those that are there are taken.
     pub keep: bool,
+    /// A pair that missed is predicted once more with each figure of the machine changed.
+    pub experiments: bool,
     /// The recorder waits for signals, of which a process has one of each: one recording at a time.
     pub recorder: Mutex<()>,
 }
@@ -38,49 +41,97 @@ struct Simulated {
     references: u64,
 }
 
+/// A pair's recordings.
+struct Recordings {
+    before: PathBuf,
+    after: PathBuf,
+    /// None, one for both sides, or one of each.
+    start_up: Vec<PathBuf>,
+}
+
 impl Predictor {
-    pub fn predict(&self, pair: &Pair, commands: &Commands, machine: &Machine) -> Result<TruthPredicted, TruthError> {
-        let on = |huge_pages: bool| On { machine, huge_pages };
-        let (before_on, after_on) = (on(false), on(pair.huge_pages));
-        let before = self.one(pair, "before", &commands.before, before_on)?;
-        let after = self.one(pair, "after", &commands.after, after_on)?;
-        let mut off = [0.0; 2];
-        match &commands.start_up[..] {
-            [] => {}
-            [both] if !pair.huge_pages => off = [self.one(pair, "start-up", both, before_on)?.ns; 2],
-            of => {
-                off[0] = self.one(pair, "before-start-up", &of[0], before_on)?.ns;
-                off[1] = self.one(pair, "after-start-up", &of[of.len() - 1], after_on)?.ns;
+    /// The prediction; and where it misses and experiments are asked for, the changes of the machine that bring it near.
+    pub fn predict(
+        &self,
+        pair: &Pair,
+        commands: &Commands,
+        machine: &Machine,
+        measured: &TruthMeasured,
+    ) -> Result<(TruthPredicted, Option<Vec<TruthExperiment>>), TruthError> {
+        let recordings = self.recordings(pair, commands)?;
+        let predicted = on_machine(pair, &recordings, machine).map(|said| {
+            let off = said.ratio / measured.ratio;
+            let misses = off.max(1.0 / off) > NEAR;
+            let close = (self.experiments && misses).then(|| {
+                let on = |change: &Change| on_machine(pair, &recordings, &change.of(machine)?).ok();
+                let tried = CHANGES.iter().filter_map(|change| Some((change.says, on(change)?)));
+                that_close(tried.collect(), measured)
+            });
+            (said, close)
+        });
+        if !self.keep {
+            for trace in [&recordings.before, &recordings.after]
+                .into_iter()
+                .chain(&recordings.start_up)
+            {
+                // It is in a folder that goes, or that its owner chose.
+                let _ = std::fs::remove_file(trace);
             }
         }
-        let (before_ns, after_ns) = (before.ns - off[0], after.ns - off[1]);
-        if before_ns <= 0.0 || after_ns <= 0.0 {
-            let what = "a run is simulated to take no longer than its start-up";
-            return Err(TruthError::Pair(what.to_string()));
-        }
-        Ok(TruthPredicted {
-            ratio: before_ns / after_ns,
-            before_ns,
-            after_ns,
-            before_references: before.references,
-            after_references: after.references,
+        predicted
+    }
+
+    fn recordings(&self, pair: &Pair, commands: &Commands) -> Result<Recordings, TruthError> {
+        let before = self.recording(pair, "before", &commands.before)?;
+        let after = self.recording(pair, "after", &commands.after)?;
+        let start_up = match &commands.start_up[..] {
+            [] => Vec::new(),
+            [both] if !pair.huge_pages => vec![self.recording(pair, "start-up", both)?],
+            of => vec![
+                self.recording(pair, "before-start-up", &of[0])?,
+                self.recording(pair, "after-start-up", &of[of.len() - 1])?,
+            ],
+        };
+        Ok(Recordings {
+            before,
+            after,
+            start_up,
         })
     }
 
-    fn one(&self, pair: &Pair, side: &str, run: &Run, on: On) -> Result<Simulated, TruthError> {
+    fn recording(&self, pair: &Pair, side: &str, run: &Run) -> Result<PathBuf, TruthError> {
         let trace = self.folder.join(format!("{}-{side}.dtr", pair.name));
         // One that cannot be read was not written to its end, or by another version.
         if !(self.keep && Trace::open(&trace).is_ok()) {
             let _alone = self.recorder.lock();
             record(pair, run, &trace)?;
         }
-        let simulated = simulate(pair, &trace, on);
-        if !self.keep {
-            // It is in a folder that goes, or that its owner chose.
-            let _ = std::fs::remove_file(&trace);
-        }
-        simulated
+        Ok(trace)
     }
+}
+
+fn on_machine(pair: &Pair, recordings: &Recordings, machine: &Machine) -> Result<TruthPredicted, TruthError> {
+    let on = |huge_pages: bool| On { machine, huge_pages };
+    let (before_on, after_on) = (on(false), on(pair.huge_pages));
+    let before = simulate(pair, &recordings.before, before_on)?;
+    let after = simulate(pair, &recordings.after, after_on)?;
+    let off = match &recordings.start_up[..] {
+        [] => [0.0; 2],
+        [both] => [simulate(pair, both, before_on)?.ns; 2],
+        [first, last, ..] => [simulate(pair, first, before_on)?.ns, simulate(pair, last, after_on)?.ns],
+    };
+    let (before_ns, after_ns) = (before.ns - off[0], after.ns - off[1]);
+    if before_ns <= 0.0 || after_ns <= 0.0 {
+        let what = "a run is simulated to take no longer than its start-up";
+        return Err(TruthError::Pair(what.to_string()));
+    }
+    Ok(TruthPredicted {
+        ratio: before_ns / after_ns,
+        before_ns,
+        after_ns,
+        before_references: before.references,
+        after_references: after.references,
+    })
 }
 
 fn record(pair: &Pair, run: &Run, trace: &Path) -> Result<(), TruthError> {

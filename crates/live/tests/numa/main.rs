@@ -8,6 +8,9 @@ mod child;
 mod four_caches;
 mod group;
 mod limits;
+/// The processor that QEMU emulates has protection keys, whatever this one has.
+#[path = "../following.rs"]
+mod protection_keys;
 
 use std::collections::HashMap;
 use std::io::{BufReader, BufWriter};

@@ -121,8 +121,12 @@ impl Borrowed {
             }
             let at = self.start + PAGE;
             self.memory.write_all_at(&table, at as u64)?;
-            traced.run(task, self.start, [at, some.len()], |_, _| {
-                Err(io::ErrorKind::PermissionDenied.into())
+            traced.run(task, self.start, [at, some.len()], |address, key| {
+                let said = format!(
+                    "key {key} closes {address:#x} to the code that changes keys at {:#x}",
+                    self.start
+                );
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, said))
             })?;
             self.memory.read_exact_at(&mut table, at as u64)?;
             let results = table.chunks_exact(ENTRY).map(|entry| &entry[ENTRY - 8..]);

@@ -1,0 +1,51 @@
+//! Faults that a stopped thread has made and that have not come to it yet.
+//!
+//! A thread that is asked to stop ([`Traced::interrupt`]) while the kernel handles its fault stops for that first, and the fault's
+//! signal waits. Code of ours that the thread ran then would get it: Linux looks for a fault's signal by the queue's order alone
+//! once the trap at the code's end has made one, even where the signal is blocked.
+
+use std::io;
+
+use super::Traced;
+
+/// Signals of what an instruction did.
+const FAULTS: [i32; 6] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGFPE,
+    libc::SIGSYS,
+];
+/// Signals of one thread that are looked at; a fault's is queued whatever others wait.
+const MOST: usize = 64;
+/// `siginfo_t` in words: the signal, and above zero at the code if no process sent it.
+const WORDS: usize = size_of::<libc::siginfo_t>() / size_of::<i32>();
+const SIGNAL: usize = 0;
+const CODE: usize = 2;
+
+impl Traced {
+    /// Whether a fault of a stopped thread waits to be delivered.
+    pub(super) fn has_faulted(&self, task: u32) -> io::Result<bool> {
+        let mut asked = libc::ptrace_peeksiginfo_args {
+            off: 0,
+            flags: 0,
+            nr: MOST as i32,
+        };
+        let mut found = [[0i32; WORDS]; MOST];
+        // SAFETY: the request reads the arguments, and writes no more siginfo_t than they say, of which any words are some.
+        let count = unsafe {
+            libc::ptrace(
+                libc::PTRACE_PEEKSIGINFO,
+                task as libc::pid_t,
+                &raw mut asked,
+                found.as_mut_ptr(),
+            )
+        };
+        if count < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let is_fault = |info: &[i32; WORDS]| FAULTS.contains(&info[SIGNAL]) && info[CODE] > 0;
+        Ok(found.iter().take(count as usize).any(is_fault))
+    }
+}
