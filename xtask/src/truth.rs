@@ -93,7 +93,7 @@ fn said_by(root: &Path, program: &str, arguments: &[&str]) -> String {
 fn part(root: &Path, truth: &Truth, date: &str) -> String {
     let about = &truth.about;
     let mut text = format!(
-        "## Measured on {}\n\nRun on {date} on {} with {} cpus, Linux {}, {}, {}, Domicile {}; machine `{}`, {} rounds{}.\n\n",
+        "## Measured on {}\n\nRun on {date} on {} with {} cpus, Linux {}, {}, {}, Domicile {}; machine `{}`, {} rounds{}{}.\n\n",
         about.processor.replace("(R)", ""),
         about.processor,
         about.cpus,
@@ -106,6 +106,10 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         match about.load > 0.5 {
             true => format!("; {:.1} other processes were running as it began", about.load),
             false => String::new(),
+        },
+        match truth.pairs.iter().any(|pair| pair.beside.is_some()) {
+            true => "",
+            false => "; the machine was probed once, after all pairs had been measured",
         }
     );
     if truth.pairs.iter().all(|pair| pair.half != "held") {

@@ -181,7 +181,8 @@ fn huge_refill_ns(figures: &Measured, page_bytes: u64, effort: Effort) -> Option
     let reach = figures.tlb_reach_bytes?;
     let small = figures.tlb_curve.iter().find(|point| point.bytes >= 4 * reach)?;
     let huge_ns = chase::huge_pages(page_bytes, small.bytes, effort)?;
-    (huge_ns > small.ns * SPLIT).then_some(huge_ns)
+    // A walk of a huge page has no more levels than one of a small page: what it took longer was a busy moment.
+    (huge_ns > small.ns * SPLIT).then_some(huge_ns.min(small.ns))
 }
 
 /// Huge pages that cost a smaller part of what small ones do are translated whole.
