@@ -283,6 +283,8 @@ fn a_client_that_takes_all_and_never_looks_leaves_the_rest_in_peace() {
         ..Wish::default()
     });
     let mut good = daemon.client_of_full();
+    // A full stock may lack some frames of a color: the kernel gives them as they come.
+    let full = good.stock().unwrap()[3];
     let raw = Raw::greeted(&daemon);
     let wants: Vec<(u32, u16)> = (0..TAKE_PAGES as u32).map(|page| (page, 3)).collect();
     let mut met = 0;
@@ -294,13 +296,13 @@ fn a_client_that_takes_all_and_never_looks_leaves_the_rest_in_peace() {
         }
     }
     // There is an end to what it gets, and it is charged for all of it.
-    assert!(met >= 1024, "{met}");
+    assert!(met as u64 >= full, "{met} of {full}");
     assert_eq!(good.status().unwrap().held, met as u64);
     let (_area, into) = area(64);
     assert_eq!(good.fill_own(into, &[4; 64]).unwrap().len(), 64);
     drop(raw);
     // Others of that color are collected, as many as are enough. And it is seen that the process does not have them.
-    eventually("there are frames again", || good.stock().unwrap()[3] >= 768);
+    eventually("there are frames again", || good.stock().unwrap()[3] >= full / 4 * 3);
     eventually("they count no more", || good.status().unwrap().held < met as u64);
 }
 
