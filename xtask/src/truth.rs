@@ -109,7 +109,7 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         },
         match truth.pairs.iter().any(|pair| pair.beside.is_some()) {
             true => "",
-            false => "; the machine was probed once, after all pairs had been measured",
+            false => "; the machine was probed once, and not beside each pair",
         }
     );
     if truth.pairs.iter().all(|pair| pair.half != "held") {
@@ -158,22 +158,13 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         text += "\n### Missed, and why\n\n";
     }
     for pair in missed {
-        let experiment = closed_by(pair);
-        let why = match pair.explained.as_str() {
-            "" if experiment.is_none() => "Not explained yet.",
-            why => why,
+        let why = match (pair.explained.as_str(), closed_by(pair)) {
+            ("", None) => "Not explained yet.".to_string(),
+            ("", Some(experiment)) => experiment,
+            (why, None) => why.to_string(),
+            (why, Some(experiment)) => format!("{why} {experiment}"),
         };
-        let parts = [
-            format!("{}.", sides(pair)),
-            why.to_string(),
-            experiment.unwrap_or_default(),
-        ];
-        let parts: Vec<&str> = parts
-            .iter()
-            .map(String::as_str)
-            .filter(|part| !part.is_empty())
-            .collect();
-        text += &format!("- `{}`: {}\n", pair.name, parts.join(" "));
+        text += &format!("- `{}`: {}. {why}\n", pair.name, sides(pair));
     }
     if !truth.failed.is_empty() {
         text += "\n### Could not be run\n\n";
@@ -199,7 +190,7 @@ fn row(pair: &TruthPair) -> String {
     };
     let within = match pair.off {
         None => "-",
-        Some(_) if pair.is_within(1.2) => "yes",
+        Some(_) if pair.is_within(TruthPair::NEAR) => "yes",
         Some(_) => "no",
     };
     format!(

@@ -5,11 +5,12 @@ use results::{Truth, TruthExperiment, TruthPair};
 
 use crate::table::{Cell, Column, Role, Table, Tone, paragraph};
 
-/// Ratios this near are right, or at least of the right size.
-const NEAR: f64 = 1.2;
+/// Ratios this near are at least of the right size.
 const SIZE: f64 = 2.0;
 /// So is the time of a run.
 const TIME: f64 = 1.5;
+/// So many experiments are named.
+const EXPERIMENTS: usize = 3;
 
 /// The table, its sums, what missed, and where the range goes.
 pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
@@ -116,7 +117,10 @@ pub fn sums(pairs: &[TruthPair]) -> String {
     let near = runs.iter().filter(|off| off.max(1.0 / **off) <= TIME).count();
     // A clock on a shared machine does not give one number.
     let of_interval = |pair: &&&TruthPair| {
-        let (least, most) = (pair.measured.least / NEAR, pair.measured.most * NEAR);
+        let (least, most) = (
+            pair.measured.least / TruthPair::NEAR,
+            pair.measured.most * TruthPair::NEAR,
+        );
         pair.predicted
             .is_some_and(|predicted| (least..=most).contains(&predicted.ratio))
     };
@@ -124,7 +128,7 @@ pub fn sums(pairs: &[TruthPair]) -> String {
         "The sign is right in {right} of {} pairs that have one; the ratio is within 20% in {} of {}, within 2 times in {}, and \
          within 20% of the measured interval in {}. The run time itself is within {TIME} times in {near} of {} runs.",
         signs.len(),
-        within(NEAR),
+        within(TruthPair::NEAR),
         predicted.len(),
         within(SIZE),
         predicted.iter().filter(of_interval).count(),
@@ -134,7 +138,7 @@ pub fn sums(pairs: &[TruthPair]) -> String {
 
 /// Whether the sign is wrong, or the ratio not within 20%.
 pub fn is_missed(pair: &TruthPair) -> bool {
-    pair.predicted.is_some() && (pair.sign_right == Some(false) || !pair.is_within(NEAR))
+    pair.predicted.is_some() && (pair.sign_right == Some(false) || !pair.is_within(TruthPair::NEAR))
 }
 
 /// Milliseconds of each side, measured and predicted.
@@ -173,6 +177,3 @@ pub fn closed_by(pair: &TruthPair) -> Option<String> {
         shown => format!("Within 20% with {}.", shown.join(", or ")),
     })
 }
-
-/// So many experiments are named.
-const EXPERIMENTS: usize = 3;

@@ -155,6 +155,9 @@ pub struct TruthRange {
 }
 
 impl TruthPair {
+    /// A ratio that is off by no more is predicted well.
+    pub const NEAR: f64 = 1.2;
+
     /// Whether the ratio is within so many times of the measured one.
     pub fn is_within(&self, times: f64) -> bool {
         self.off.is_some_and(|off| off <= times)

@@ -7,6 +7,7 @@ mod borrowed;
 mod calls;
 mod pending;
 mod rights;
+mod ticking;
 
 use std::cell::Cell;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -18,6 +19,7 @@ use std::thread::JoinHandle;
 
 pub use borrowed::{Borrowed, Keyed};
 pub use rights::Rights;
+pub use ticking::Ticking;
 
 /// The bit of the kernel's word on a stop that says: a system call (`PTRACE_O_TRACESYSGOOD`).
 const OF_CALL: i32 = 0x80;
@@ -469,65 +471,5 @@ fn await_tracer(tell: &PipeWriter, wait: &PipeReader) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::from_raw_os_error(libc::EPERM))
-    }
-}
-
-/// While this lives, the calling thread's waits are broken off once in a period.
-pub struct Ticking {
-    timer: libc::timer_t,
-    _here: PhantomData<*const ()>,
-}
-
-impl Ticking {
-    /// A signal of its own: a program's `SIGALRM` is not ours to use.
-    fn signal() -> i32 {
-        libc::SIGRTMIN() + 7
-    }
-
-    pub fn every(period: std::time::Duration) -> io::Result<Ticking> {
-        extern "C" fn nothing(_signal: i32) {}
-        // SAFETY: an all-zero action with a handler that does nothing; without SA_RESTART, so that waits are broken off.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
-            if libc::sigaction(Self::signal(), &raw const action, std::ptr::null_mut()) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        // SAFETY: an all-zero event, filled in below.
-        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = Self::signal();
-        // SAFETY: gettid(2) takes nothing.
-        event.sigev_notify_thread_id = unsafe { libc::gettid() };
-        let mut timer: libc::timer_t = std::ptr::null_mut();
-        // SAFETY: both are valid for the call.
-        if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let ticking = Ticking {
-            timer,
-            _here: PhantomData,
-        };
-        let time = libc::timespec {
-            tv_sec: period.as_secs() as libc::time_t,
-            tv_nsec: period.subsec_nanos().max(1).into(),
-        };
-        let times = libc::itimerspec {
-            it_interval: time,
-            it_value: time,
-        };
-        // SAFETY: the timer is ours; the times are valid for the call.
-        if unsafe { libc::timer_settime(timer, 0, &raw const times, std::ptr::null_mut()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(ticking)
-    }
-}
-
-impl Drop for Ticking {
-    fn drop(&mut self) {
-        // SAFETY: the timer is ours and is deleted once.
-        unsafe { libc::timer_delete(self.timer) };
     }
 }

@@ -4,10 +4,9 @@
 //! hangs on what they have in common; one that none closes is of something that the model does not have.
 
 use machine::{Cache, Core, Kind, Machine};
-use results::{TruthExperiment, TruthMeasured, TruthPredicted};
+use results::{TruthExperiment, TruthMeasured, TruthPair, TruthPredicted};
 
-/// A ratio that is further off misses.
-pub const NEAR: f64 = 1.2;
+use crate::ratio::off;
 
 /// A figure of the machine, changed. It does nothing where the machine does not have the figure.
 pub struct Change {
@@ -111,11 +110,10 @@ fn core(machine: &mut Machine, change: impl FnOnce(&mut Core)) {
 
 /// Of the experiments those that bring the ratio within 20%, that with the most likely times of both sides first.
 pub fn that_close(tried: Vec<(&'static str, TruthPredicted)>, measured: &TruthMeasured) -> Vec<TruthExperiment> {
-    let off = |one: f64, other: f64| (one / other).max(other / one);
     let both = |said: &TruthPredicted| off(said.before_ns, measured.before_ns) * off(said.after_ns, measured.after_ns);
     let mut close: Vec<_> = tried
         .into_iter()
-        .filter(|(_, said)| off(said.ratio, measured.ratio) <= NEAR)
+        .filter(|(_, said)| off(said.ratio, measured.ratio) <= TruthPair::NEAR)
         .collect();
     close.sort_by(|(_, one), (_, other)| both(one).total_cmp(&both(other)));
     let experiment = |(changed, said): (&str, TruthPredicted)| TruthExperiment {

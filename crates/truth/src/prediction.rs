@@ -5,13 +5,14 @@ use std::sync::Mutex;
 
 use machine::Machine;
 use policy::{Kind, Name};
-use results::{ProgramChange, TruthExperiment, TruthMeasured, TruthPredicted};
+use results::{ProgramChange, TruthExperiment, TruthMeasured, TruthPair, TruthPredicted};
 use trace::Trace;
 
 use crate::TruthError;
-use crate::experiments::{CHANGES, Change, NEAR, that_close};
+use crate::experiments::{CHANGES, Change, that_close};
 use crate::pairs::Pair;
 use crate::programs::{Commands, LONGEST, Run};
+use crate::ratio::off;
 
 /// The phases that a program of ours marks its work by (`timed.c`).
 const WORK: [&str; 2] = ["work", "rest"];
@@ -60,8 +61,7 @@ impl Predictor {
     ) -> Result<(TruthPredicted, Option<Vec<TruthExperiment>>), TruthError> {
         let recordings = self.recordings(pair, commands)?;
         let predicted = on_machine(pair, &recordings, machine).map(|said| {
-            let off = said.ratio / measured.ratio;
-            let misses = off.max(1.0 / off) > NEAR;
+            let misses = off(said.ratio, measured.ratio) > TruthPair::NEAR;
             let close = (self.experiments && misses).then(|| {
                 let on = |change: &Change| on_machine(pair, &recordings, &change.of(machine)?).ok();
                 let tried = CHANGES.iter().filter_map(|change| Some((change.says, on(change)?)));

@@ -2,8 +2,7 @@
 
 use results::{TruthPair, TruthRange};
 
-/// A smaller predicted change says nothing of how large changes are predicted: half of what the clock itself is off by, and an exponent
-/// of it says how loud the machine was.
+/// A smaller predicted change says nothing of how large changes are predicted: its exponent is mostly the noise of the clock.
 const LEAST_CHANGE: f64 = 1.1;
 /// A ratio that prints as 1.00 predicts no change.
 const NO_CHANGE: f64 = 1.005;
@@ -58,8 +57,12 @@ pub fn judge(pair: &mut TruthPair) {
         measured if measured.most < 1.0 => Some(predicted <= 1.0 / NO_CHANGE),
         _ => None,
     };
-    let off = predicted / measured.ratio;
-    pair.off = Some(off.max(1.0 / off));
+    pair.off = Some(off(predicted, measured.ratio));
+}
+
+/// The larger of two figures over the other.
+pub fn off(one: f64, other: f64) -> f64 {
+    (one / other).max(other / one)
 }
 
 /// How far predictions are off: of the pairs that are `used`; the others test it.
