@@ -4,14 +4,15 @@ use serde_json::Value;
 
 use crate::house::{Room, output};
 
-/// A program whose `find` is called by one who waits and by one who does not, recorded.
+/// A program whose `find` is called by one who waits and by one who does not, recorded. Each address depends on what was read
+/// before (`sum % 2` is 0), so that each miss is waited for, and the few samples of a recording are enough.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 static char small[64], large[64 << 20];
 __attribute__((noinline)) static long find(char *at) { return *(volatile char *)at; }
 __attribute__((noinline)) static long warm(long i) { return find(small + i % 64) + 1; }
 __attribute__((noinline)) static long cold(long i) { return find(large + i * 4096 % sizeof large) + 1; }
-int main(void) { long sum = 0; for (long i = 0; i < 40000; i++) sum += warm(i) + cold(i); return sum == 7; }
+int main(void) { long sum = 0; for (long i = 0; i < 40000; i++) sum += warm(i) + cold(i + sum % 2); return sum == 7; }
 "#;
 
 fn recorded(room: &Room) -> String {

@@ -386,6 +386,9 @@ impl Engine {
                 Some(Class::FalseSharing) => detail.shared_key(a),
                 _ => detail.key(a),
             };
+            if let Some(stacks) = detail.stacks.as_mut().filter(|_| !detail.quiet) {
+                stacks.missed(key.thread, key.place);
+            }
             detail.miss(key, kind as usize, class);
         }
     }

@@ -7,6 +7,8 @@
 //! A long call is sampled more often than a short one, and each of its samples sees more of it. So a sample counts with its mean
 //! wait for each reference of the function: how often a stack is sampled already says how long its calls are.
 //!
+//! A core that runs ahead waits at few of its misses. Where no sample saw a wait, its misses at that instruction and structure count.
+//!
 //! A function is one of the machine code of a process: inlined code belongs to the function that it was put into.
 
 use std::collections::{BTreeMap, HashMap};
@@ -41,6 +43,8 @@ pub struct Stacks {
     taken: u64,
     /// What was waited for within the samples' reach, by row of [`Lines`] and stack.
     waited: HashMap<(u32, StackId), Units>,
+    /// The same of misses.
+    missed: HashMap<(u32, StackId), u64>,
     /// How often each stack was sampled.
     seen: HashMap<StackId, u64>,
 }
@@ -62,9 +66,10 @@ struct Sample {
     left: u32,
     /// Whether the reference at hand is of the sampled function.
     here: bool,
-    /// References of that function so far, and what was waited for at rows of [`Lines`].
+    /// References of that function so far, and what was waited for and how often it missed at rows of [`Lines`].
     own: u32,
     waits: Vec<(u32, Units)>,
+    misses: Vec<(u32, u64)>,
 }
 
 impl Stacks {
@@ -99,15 +104,20 @@ impl Stacks {
             samples: Vec::new(),
             taken: 0,
             waited: HashMap::new(),
+            missed: HashMap::new(),
             seen: HashMap::new(),
         }
     }
 
     /// Counts begin here.
     pub fn restart(&mut self) {
-        self.samples.iter_mut().for_each(|sample| sample.waits.clear());
+        for sample in &mut self.samples {
+            sample.waits.clear();
+            sample.misses.clear();
+        }
         self.taken = 0;
         self.waited.clear();
+        self.missed.clear();
         self.seen.clear();
     }
 
@@ -142,11 +152,14 @@ impl Stacks {
         let sample = &mut self.samples[thread];
         (sample.left, sample.here) = (0, false);
         let own = u128::from(sample.own.max(1));
-        for (row, stall) in sample.waits.drain(..) {
-            let weight = u128::from(stall) * u128::from(REACH) / own;
-            let sum = self.waited.entry((row, sample.stack)).or_default();
+        let stack = sample.stack;
+        let add = |sums: &mut HashMap<(u32, StackId), u64>, (row, of): (u32, u64)| {
+            let weight = u128::from(of) * u128::from(REACH) / own;
+            let sum = sums.entry((row, stack)).or_default();
             *sum = sum.saturating_add(weight.try_into().unwrap_or(u64::MAX));
-        }
+        };
+        sample.waits.drain(..).for_each(|of| add(&mut self.waited, of));
+        sample.misses.drain(..).for_each(|of| add(&mut self.missed, of));
     }
 
     /// A thread of a process makes a reference.
@@ -170,12 +183,22 @@ impl Stacks {
     /// A thread waited at a row of [`Lines`].
     #[inline]
     pub fn waited(&mut self, thread: u32, row: u32, stall: Units) {
-        if let Some(sample) = self.samples.get_mut(thread as usize).filter(|sample| sample.here) {
-            match sample.waits.last_mut().filter(|(last, _)| *last == row) {
-                Some((_, sum)) => *sum += stall,
-                None => sample.waits.push((row, stall)),
-            }
+        if let Some(sample) = self.sampled(thread) {
+            add(&mut sample.waits, row, stall);
         }
+    }
+
+    /// A thread missed in a cache at a row of [`Lines`].
+    #[inline]
+    pub fn missed(&mut self, thread: u32, row: u32) {
+        if let Some(sample) = self.sampled(thread) {
+            add(&mut sample.misses, row, 1);
+        }
+    }
+
+    /// The thread's sample, if the reference at hand is of the sampled function.
+    fn sampled(&mut self, thread: u32) -> Option<&mut Sample> {
+        self.samples.get_mut(thread as usize).filter(|sample| sample.here)
     }
 
     /// The profile. `kind`: the caches whose misses it counts.
@@ -199,6 +222,10 @@ impl Stacks {
             let of_function = by_function.entry(in_process(stack)).or_default();
             *of_function.entry(stack).or_default() += stall;
         }
+        let mut by_miss: HashMap<u32, BTreeMap<StackId, u64>> = HashMap::new();
+        for (&(row, stack), &misses) in &self.missed {
+            by_miss.entry(row).or_default().insert(stack, misses);
+        }
         // Where nobody waited within reach, a function was called as often as it was seen to be.
         let mut by_times: HashMap<InProcess, BTreeMap<StackId, u64>> = HashMap::new();
         for (&stack, &times) in &self.seen {
@@ -219,6 +246,7 @@ impl Stacks {
             let of_function = || by_function.get(&place).or_else(|| by_times.get(&place));
             let ways = by_row
                 .get(&row)
+                .or_else(|| by_miss.get(&row))
                 .or_else(|| of_function().filter(|_| function != NONE))
                 .unwrap_or(&unknown);
             let inlined = code.location(space, site).map_or(&[][..], |of| &of.inlined_into);
@@ -226,6 +254,14 @@ impl Stacks {
             sums.divide(leaf, [stall, misses], ways);
         }
         sums.report(self.taken, code, names)
+    }
+}
+
+/// Adds to the sum of a row; references come in runs of one row.
+fn add(sums: &mut Vec<(u32, u64)>, row: u32, more: u64) {
+    match sums.last_mut().filter(|(last, _)| *last == row) {
+        Some((_, sum)) => *sum += more,
+        None => sums.push((row, more)),
     }
 }
 
