@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;
 
 use super::chains::BYTES;
-use super::{Effort, median, rounds};
+use super::{Effort, least, rounds};
 use crate::Point;
 use crate::chase::link;
 
@@ -54,7 +54,7 @@ fn of_readers(readers: u32, effort: Effort) -> f64 {
             seen.push(begin.elapsed().as_secs_f64());
         }
         // Whatever else the machine does only slows them.
-        seen.into_iter().fold(f64::INFINITY, f64::min)
+        least(seen)
     };
     let slowest = std::thread::scope(|scope| {
         let started: Vec<_> = (0..readers).map(|_| scope.spawn(work)).collect();
@@ -96,7 +96,7 @@ pub fn strides(effort: Effort) -> Vec<Point> {
         black_box(at);
         points.push(Point {
             bytes: stride,
-            ns: median(seen),
+            ns: least(seen),
         });
     }
     points
