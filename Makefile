@@ -7,7 +7,7 @@ CARGO_FLAGS ?= --locked
 # The tests that were skipped, a line each.
 SKIPPED = $(CURDIR)/build/skipped
 
-.PHONY: help demo check test test-long test-numa bench truth reproduce traces docs book pictures install build tool lint miri sanitize clean
+.PHONY: help demo check test test-long test-numa bench truth reproduce traces docs book pictures install wheel build tool lint miri sanitize clean
 
 help:
 	@echo 'make demo              see it work, in a minute: a program that waits, what to do, the patch, predicted and measured'
@@ -24,6 +24,7 @@ help:
 	@echo 'make book              the book alone, in build/book; fails on dead links'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
 	@echo 'make sanitize          the library and its C programs under AddressSanitizer and ThreadSanitizer (the latter needs a nightly)'
+	@echo 'make wheel             the Python package, with the command and its tool, in build/wheels'
 	@echo 'make install PREFIX=D  the command, its Valgrind tool and compilers, the library, man pages, completions under D'
 
 build: tool
@@ -129,6 +130,9 @@ book:
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate
 	@$(MAKE) --no-print-directory $(MDBOOK)/bin/mdbook $(HYPERLINK)/bin/hyperlink
 	@docs/render $(MDBOOK)/bin/mdbook $(HYPERLINK)/bin/hyperlink
+
+wheel: build
+	@python/wheel release
 
 install: build
 	$(MAKE) --no-print-directory -f crates/capi/Makefile \

@@ -1,6 +1,38 @@
-"""NumPy arrays with a copy on each memory node: see `Replicated`."""
+"""Domicile: see, predict and improve the memory locality of programs.
 
-from .library import DomicileError
-from .replicated import Replicated, State
+>>> import domicile
+>>> trace = domicile.record(["./sort", "big.txt"])
+>>> print(domicile.advise(trace, "host"))
+>>> domicile.simulate(trace, "zen3-milan", by=["structure"]).tables
+"""
 
-__all__ = ["DomicileError", "Replicated", "State"]
+from ._domicile import DomicileError, Machine, Table, Trace, __version__, machines
+from .recording import record, sweep
+from .results import Result, advise, compare, read, simulate
+
+__all__ = [
+    "DomicileError",
+    "Machine",
+    "Replicated",
+    "Result",
+    "State",
+    "Table",
+    "Trace",
+    "__version__",
+    "advise",
+    "compare",
+    "machines",
+    "read",
+    "record",
+    "simulate",
+    "sweep",
+]
+
+
+def __getattr__(name):
+    # NumPy is loaded where its arrays are used.
+    if name in ("Replicated", "State"):
+        from . import replicated
+
+        return getattr(replicated, name)
+    raise AttributeError(f"module 'domicile' has no attribute '{name}'")

@@ -1,19 +1,13 @@
-"""libdomicile: where it is, and the calls of domicile/domicile.h that are used here."""
+"""The calls of domicile/domicile.h that are used here. They are in the compiled module, too."""
 
 import ctypes
 import functools
 import os
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
+from . import _domicile
+
 OK = 0
-
-
-class DomicileError(RuntimeError):
-    """The library refused; `code` is its `domicile_error`."""
-
-    def __init__(self, code, text):
-        super().__init__(text)
-        self.code = code
 
 
 class StateOfC(ctypes.Structure):
@@ -50,17 +44,15 @@ CALLS = {
 
 @functools.lru_cache(maxsize=None)
 def library():
-    """The library, loaded once."""
-    name = os.environ.get("DOMICILE_LIBRARY", "libdomicile.so.0")
+    """The library, loaded once: the compiled module, or what DOMICILE_LIBRARY names."""
+    name = os.environ.get("DOMICILE_LIBRARY", _domicile.__file__)
     try:
         loaded = ctypes.CDLL(name)
         for call, (result, arguments) in CALLS.items():
             function = getattr(loaded, call)
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
-        raise ImportError(
-            f"libdomicile cannot be used: {error}; install it (make install), or name it in DOMICILE_LIBRARY"
-        ) from error
+        raise ImportError(f"libdomicile cannot be used: {error}; set DOMICILE_LIBRARY to another, or unset it") from error
     return loaded
 
 
@@ -69,4 +61,4 @@ def call(name, *arguments):
     code = getattr(library(), name)(*arguments)
     if code != OK:
         text = library().domicile_replicated_message().decode(errors="replace")
-        raise DomicileError(code, text)
+        raise _domicile.DomicileError(text)

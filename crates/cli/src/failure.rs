@@ -74,6 +74,12 @@ impl From<io::Error> for Failure {
     }
 }
 
+impl From<sweep::NotSettings> for Failure {
+    fn from(error: sweep::NotSettings) -> Self {
+        Failure::usage(error)
+    }
+}
+
 impl From<policy::PolicyError> for Failure {
     fn from(error: policy::PolicyError) -> Self {
         Failure::Usage(format!("{error}; see `domicile policy list`"))

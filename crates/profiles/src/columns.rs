@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
@@ -14,6 +15,7 @@ use results::TOOL;
 pub struct Columns<'a, Row> {
     rows: &'a [Row],
     columns: Vec<(Type, Cells)>,
+    about: Vec<KeyValue>,
 }
 
 /// What is in a column; `None` where a row has no value.
@@ -27,7 +29,14 @@ impl<'a, Row> Columns<'a, Row> {
         Columns {
             rows,
             columns: Vec::new(),
+            about: Vec::new(),
         }
+    }
+
+    /// Says something about the whole file (Parquet's key-value metadata).
+    pub fn about(mut self, key: &str, value: &str) -> Columns<'a, Row> {
+        self.about.push(KeyValue::new(key.to_string(), value.to_string()));
+        self
     }
 
     pub fn text(self, name: &str, value: impl Fn(&'a Row) -> String) -> Columns<'a, Row> {
@@ -79,17 +88,18 @@ impl<'a, Row> Columns<'a, Row> {
     /// The file.
     pub fn file(self) -> Vec<u8> {
         let (types, cells): (Vec<Type>, Vec<Cells>) = self.columns.into_iter().unzip();
-        written(types, &cells).expect("memory takes what fits its schema")
+        written(types, &cells, self.about).expect("memory takes what fits its schema")
     }
 }
 
-fn written(types: Vec<Type>, cells: &[Cells]) -> Result<Vec<u8>, ParquetError> {
+fn written(types: Vec<Type>, cells: &[Cells], about: Vec<KeyValue>) -> Result<Vec<u8>, ParquetError> {
     let schema = Type::group_type_builder("rows")
         .with_fields(types.into_iter().map(Arc::new).collect())
         .build()?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_created_by(TOOL.to_string())
+        .set_key_value_metadata(Some(about))
         .build();
     let mut file = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
     let mut group = file.next_row_group()?;

@@ -23,6 +23,7 @@ use results::Document;
 use crate::stacks::Stacks;
 
 pub use choices::{Format, Unknown, Value};
+pub use columns::Columns;
 pub use tables::TABLES;
 
 /// The bytes of a result in another form.

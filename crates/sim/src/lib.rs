@@ -73,5 +73,5 @@ pub use engine::Traits;
 pub use error::SimError;
 pub use input::{Item, Run, Streams};
 pub use outcome::{OtherNodes, Sharing, Simulated, ThreadSet};
-pub use simulate::{page_map, page_map_of_refs, simulate, simulate_refs, simulate_with};
+pub use simulate::{page_map, page_map_of_refs, simulate, simulate_refs, simulate_trace_with, simulate_with};
 pub use slots::caches as slot_caches;

@@ -9,7 +9,6 @@ use policy::slots::Plan;
 use policy::{Kind, Name};
 
 use super::machine::load;
-use super::sweep;
 use crate::failure::Failure;
 use crate::suggested;
 
@@ -141,7 +140,7 @@ impl Model {
         };
         let mut settings = Vec::new();
         for name in &names {
-            for setting in sweep::settings(name, &self.sets)? {
+            for setting in ::sweep::settings(name, &self.sets)? {
                 policy::build(name, &setting.sets)?;
                 settings.push((name.clone(), setting));
             }
@@ -161,7 +160,7 @@ impl Model {
             ));
         }
         let plan = self.plan()?;
-        let run = |(name, setting): (Name, sweep::Setting)| {
+        let run = |(name, setting): (Name, ::sweep::Setting)| {
             let spec = sim::PolicySpec {
                 plan: plan.clone().filter(|_| gives_slots(&name)),
                 name,

@@ -1,152 +1,155 @@
-//! Several values for parameters of policies: `migrate.trigger=16,64` or `migrate.trigger=16..128..16`, and the runs that follow.
+//! `domicile sweep`: many simulations, as a file says.
 
-use policy::Name;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
+use ::sweep::{Limits, Row, Rows, Spec, SweepError};
+use clap::Args;
+
+use super::Done;
+use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::progress;
 
-/// A run of a policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Setting {
-    /// As the policy takes them, `policy.parameter=value`.
-    pub sets: Vec<String>,
-    /// Those of which there are several, `parameter=value`: what tells this run from the others.
-    pub swept: Vec<String>,
+/// Rows of the best and of those that failed that are printed.
+const SHOWN: usize = 5;
+
+/// Simulate all combinations of machines, policies, parameters and changes over traces
+///
+/// The file (TOML) has lists: `traces` and `machines`, `policies`, and where wanted `cpus`, `seeds`, `changes` (each a list of what
+/// `simulate --change` takes) and a table `[set]` of parameters, each with a value, a list, or text such as "16..128..16". All
+/// combinations are simulated; a parameter belongs to those policies that have it. `fast = true` is `simulate --fast`.
+///
+/// Results are rows of a Parquet file, which can be read at any time. A sweep that was broken off goes on where it was: the same
+/// command simulates what the file does not have yet. A combination that cannot be simulated is a row with its error.
+#[derive(Args)]
+#[command(
+    after_help = "Example (sweep.toml):\n  traces = [\"sort.dtr\"]\n  machines = [\"flash-cc-numa\"]\n  \
+                        policies = [\"first-touch\", \"migrate-replicate\"]\n  [set]\n  \"migrate-replicate.trigger\" = [64, 128, 256]\n\n  \
+                        domicile sweep sweep.toml -o sweep.parquet"
+)]
+pub struct Sweep {
+    /// What to sweep over (TOML)
+    spec: PathBuf,
+
+    /// Where the rows go [default: the name of the specification, with .parquet]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Simulate on this many threads [default: one for each cpu]
+    #[arg(long, value_name = "N", value_parser = results::quantities::small_in(1..=u32::MAX))]
+    threads: Option<u32>,
 }
 
-/// So many runs are the most that one command makes: each has its counts in memory while it runs, and a line of the result.
-const MOST: usize = 10_000;
-
-/// Every combination of the values that are given for a policy, in their order, the last parameter changing fastest.
-pub fn settings(policy: &Name, sets: &[String]) -> Result<Vec<Setting>, Failure> {
-    let mut all = vec![Setting::default()];
-    for set in sets {
-        let values = values(set)?;
-        if let [value] = &values[..] {
-            all.iter_mut().for_each(|setting| setting.sets.push(value.clone()));
-            continue;
-        }
-        let (part, _) = set.split_once('.').unwrap_or((set, ""));
-        if !policy.has(part) {
-            continue;
-        }
-        if all.len() * values.len() > MOST {
-            return Err(Failure::usage(format!(
-                "`--set {set}` makes more than {MOST} runs of `{policy}`; give fewer values, or sweep in several commands"
-            )));
-        }
-        let with = |setting: &Setting, value: &String| {
-            let mut setting = setting.clone();
-            let (_, own) = value.split_once('.').unwrap_or(("", value));
-            setting.swept.push(own.to_string());
-            setting.sets.push(value.clone());
-            setting
+impl Sweep {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let spec = Spec::read(&self.spec).map_err(failure)?;
+        let output = match &self.output {
+            Some(output) => output.clone(),
+            None => self.spec.with_extension("parquet"),
         };
-        all = all
-            .iter()
-            .flat_map(|setting| values.iter().map(move |value| with(setting, value)))
-            .collect();
+        if output == self.spec {
+            return Err(Failure::usage(
+                "the rows would be written over the specification: name another file with `-o`",
+            ));
+        }
+        let mut rows = Rows::open(&output, &spec).map_err(failure)?;
+        let before = rows.rows().len();
+        // A file that cannot be written is reported before the work.
+        rows.save().map_err(failure)?;
+        let bar = progress::known("sweeping", 0);
+        let progress = |done: u64, all: u64| {
+            bar.set_length(all);
+            bar.set_position(done);
+            if done as usize == before {
+                // The time that is left goes by what is done now.
+                bar.reset_eta();
+            }
+        };
+        let limits = Limits {
+            threads: self.threads.map(|threads| threads as usize),
+            progress: &progress,
+        };
+        let done = ::sweep::run(&spec, &mut rows, &limits);
+        bar.finish_and_clear();
+        done.map_err(failure)?;
+        if before > 0 {
+            console::note(format_args!(
+                "note: {before} of these points were in {} already",
+                output.display()
+            ));
+        }
+        match console.json() {
+            true => rows.rows().iter().try_for_each(|row| console.line(row))?,
+            false => console.text(&text(rows.rows(), &output))?,
+        }
+        console.flush()?;
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(all)
 }
 
-/// The values of a `--set`, each as one of its own. A value that is no list is left to the policy to judge.
-fn values(set: &str) -> Result<Vec<String>, Failure> {
-    let Some((key, values)) = set.split_once('=') else {
-        return Ok(vec![set.to_string()]);
-    };
-    let mut all = Vec::new();
-    for value in values.split(',') {
-        match &value.split("..").collect::<Vec<_>>()[..] {
-            [one] => all.push(format!("{key}={one}")),
-            [from, to, step] => all.extend(range(set, from, to, step)?.map(|value| format!("{key}={value}"))),
-            _ => return Err(form(set, "a range is FROM..TO..STEP")),
+fn failure(error: SweepError) -> Failure {
+    match error {
+        SweepError::Settings(_) | SweepError::Spec { .. } => Failure::usage(error),
+        other => Failure::work(other),
+    }
+}
+
+/// What the sweep came to: the fastest of each trace and machine, and what failed.
+fn text(rows: &[Row], output: &Path) -> String {
+    let failed: Vec<&Row> = rows.iter().filter(|row| row.error.is_some()).collect();
+    let mut text = format!("{} points in {}", rows.len(), output.display());
+    if !failed.is_empty() {
+        text += &format!(", of which {} failed", failed.len());
+    }
+    text += "\n";
+    let mut first: HashMap<(&str, &str), &Row> = HashMap::new();
+    for row in rows.iter().filter(|row| row.time_ns.is_some()) {
+        let of = (row.trace.as_str(), row.machine.as_str());
+        let best = first.entry(of).or_insert(row);
+        if row.time_ns < best.time_ns {
+            *best = row;
         }
     }
-    Ok(all)
-}
-
-fn range(set: &str, from: &str, to: &str, step: &str) -> Result<impl Iterator<Item = u64> + use<>, Failure> {
-    let number = |text: &str| results::quantities::count(text).map_err(|error| form(set, &error));
-    let (from, to, step) = (number(from)?, number(to)?, number(step)?);
-    if step == 0 || from > to {
-        return Err(form(set, "a range goes up from FROM to TO in steps of 1 or more"));
-    }
-    if (to - from) / step >= MOST as u64 {
-        return Err(form(set, &format!("these are more than {MOST} values")));
-    }
-    Ok((0..=(to - from) / step).map(move |number| from + number * step))
-}
-
-fn form(set: &str, why: &str) -> Failure {
-    Failure::usage(format!(
-        "`--set {set}`: {why}, as in `migrate.trigger=16,64` or `migrate.trigger=16..128..16`"
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn swept(policy: &str, sets: &[&str]) -> Vec<String> {
-        let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
-        let settings = settings(&policy.parse().unwrap(), &sets).unwrap_or_else(|_| panic!("{sets:?}"));
-        settings.iter().map(|setting| setting.swept.join(" ")).collect()
-    }
-
-    #[test]
-    fn all_combinations_come_in_the_order_given() {
-        assert_eq!(swept("migrate", &[]), [""]);
-        assert_eq!(swept("migrate", &["migrate.trigger=16"]), [""]);
-        assert_eq!(
-            swept("migrate", &["migrate.trigger=16,64"]),
-            ["trigger=16", "trigger=64"]
-        );
-        assert_eq!(
-            swept(
-                "migrate",
-                &["migrate.trigger=1..8..3,20", "migrate.batch=5", "migrate.hold=2,1"]
-            ),
-            [
-                "trigger=1 hold=2",
-                "trigger=1 hold=1",
-                "trigger=4 hold=2",
-                "trigger=4 hold=1",
-                "trigger=7 hold=2",
-                "trigger=7 hold=1",
-                "trigger=20 hold=2",
-                "trigger=20 hold=1"
-            ]
-        );
-        // Another policy's parameter is left out, even where it belongs to a part of this one.
-        assert_eq!(swept("migrate", &["replicate.trigger=1,2"]), [""]);
-        assert_eq!(
-            swept("migrate+page-coloring", &["migrate.trigger=1,2"]),
-            ["trigger=1", "trigger=2"]
+    let mut best: Vec<&Row> = first.into_values().collect();
+    best.sort_by_key(|row| row.number);
+    for row in best.iter().take(SHOWN) {
+        let time = results::time(row.time_ns.unwrap_or_default());
+        text += &format!(
+            "fastest for {} on {}: {time} with {}\n",
+            row.trace,
+            row.machine,
+            named(row)
         );
     }
-
-    #[test]
-    fn a_run_has_what_was_set_once_and_its_own() {
-        let sets = ["migrate.batch=5".to_string(), "migrate.trigger=16,64".to_string()];
-        let all = settings(&"migrate".parse().unwrap(), &sets).unwrap_or_else(|_| panic!("settings"));
-        assert_eq!(all[1].sets, ["migrate.batch=5", "migrate.trigger=64"]);
+    if best.len() > SHOWN {
+        text += &format!("... and {} more; the file has all\n", best.len() - SHOWN);
     }
-
-    #[test]
-    fn what_is_no_range_is_refused() {
-        for set in [
-            "migrate.trigger=1..5",
-            "migrate.trigger=5..1..1",
-            "migrate.trigger=1..5..0",
-            "migrate.trigger=1..x..1",
-            "migrate.trigger=1..1e9..1",
-        ] {
-            assert!(
-                settings(&"migrate".parse().unwrap(), &[set.to_string()]).is_err(),
-                "{set}"
-            );
-        }
-        let sets = ["trigger", "hold"].map(|param| format!("migrate.{param}=1..1000..1"));
-        assert!(settings(&"migrate".parse().unwrap(), &sets).is_err());
+    for row in failed.iter().take(SHOWN) {
+        let error = row.error.as_deref().unwrap_or_default();
+        text += &format!(
+            "failed: {} on {} with {}: {error}\n",
+            row.trace,
+            row.machine,
+            named(row)
+        );
     }
+    if failed.len() > SHOWN {
+        text += &format!("... and {} more failed\n", failed.len() - SHOWN);
+    }
+    text
+}
+
+/// What tells a point from the others of its trace and machine.
+fn named(row: &Row) -> String {
+    let cpus = row.cpus.map(|cpus| format!("{cpus} cpus"));
+    let parts = [
+        Some(row.policy.clone()),
+        Some(row.settings.clone()),
+        cpus,
+        Some(row.changes.clone()),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
 }

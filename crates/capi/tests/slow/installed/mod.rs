@@ -2,7 +2,6 @@
 //! plainly, under AddressSanitizer and under Valgrind.
 
 mod prefix;
-mod python;
 mod replicated;
 mod ship;
 mod slots;

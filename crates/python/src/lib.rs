@@ -1,0 +1,49 @@
+//! The Python module `domicile._domicile`: machines, traces, simulation, advice and comparison as objects.
+//!
+//! It is thin: each class wraps one type of the crates below, and each call is one call of theirs. What is better said in Python
+//! (recording, notebooks) is in `python/domicile`. Long calls run on a thread of their own without the interpreter's lock, and end soon
+//! after Ctrl-C ([`waiting`]).
+#![forbid(unsafe_code)]
+
+mod machines;
+mod policies;
+mod result;
+mod simulation;
+mod table;
+mod text;
+mod traces;
+mod waiting;
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::wrap_pyfunction;
+
+// Its symbols are in this library, too: `domicile.Replicated` calls them.
+use capi as _;
+
+pyo3::create_exception!(
+    domicile,
+    DomicileError,
+    PyException,
+    "A call that failed; its text is what the command line says."
+);
+
+/// The error of a call, in the words of the command line.
+fn failed(error: impl std::fmt::Display) -> PyErr {
+    DomicileError::new_err(error.to_string())
+}
+
+#[pymodule]
+fn _domicile(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("DomicileError", module.py().get_type::<DomicileError>())?;
+    module.add_class::<machines::Machine>()?;
+    module.add_class::<traces::Trace>()?;
+    module.add_class::<result::Result>()?;
+    module.add_class::<table::Table>()?;
+    module.add_function(wrap_pyfunction!(machines::machines, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::advise, module)?)?;
+    module.add_function(wrap_pyfunction!(result::compare, module)?)?;
+    Ok(())
+}

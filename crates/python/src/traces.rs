@@ -1,0 +1,223 @@
+//! Traces: which memory a program touched.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use trace::{Header, Op, Process, Ref, Site, Thread, Writer};
+
+use crate::failed;
+
+/// Which memory a program touched, thread by thread: a file of `domicile record`, or arrays of addresses.
+#[pyclass(frozen, module = "domicile")]
+pub struct Trace {
+    pub trace: trace::Trace,
+    path: Option<PathBuf>,
+}
+
+#[pymethods]
+impl Trace {
+    /// A trace file. `salvage`: what is damaged of it is left out.
+    #[new]
+    #[pyo3(signature = (path, *, salvage = false))]
+    fn new(path: PathBuf, salvage: bool) -> PyResult<Trace> {
+        let opened = match salvage {
+            true => trace::Trace::salvage(&path),
+            false => trace::Trace::open(&path),
+        };
+        let trace = opened.map_err(|error| failed(format_args!("{}: {error}", path.display())))?;
+        Ok(Trace {
+            trace,
+            path: Some(path),
+        })
+    }
+
+    /// A trace file that will be gone soon: the trace holds it open.
+    #[classmethod]
+    fn _unnamed(_class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Trace> {
+        let opened = Trace::new(path, false)?;
+        Ok(Trace { path: None, ..opened })
+    }
+
+    /// A trace of references in their order. `sizes` are in bytes, 8 where not given; `kinds`: 0 read, 1 write, 2 both by one
+    /// instruction; `threads`: any numbers, one thread where not given.
+    #[classmethod]
+    #[pyo3(signature = (addresses, *, sizes = None, kinds = None, threads = None, name = "arrays"))]
+    fn from_arrays(
+        _class: &Bound<'_, PyType>,
+        addresses: PyReadonlyArray1<'_, u64>,
+        sizes: Option<PyReadonlyArray1<'_, u16>>,
+        kinds: Option<PyReadonlyArray1<'_, u8>>,
+        threads: Option<PyReadonlyArray1<'_, u64>>,
+        name: &str,
+    ) -> PyResult<Trace> {
+        let count = addresses.len();
+        let lengths = [
+            ("sizes", sizes.as_ref().map(|array| array.len())),
+            ("kinds", kinds.as_ref().map(|array| array.len())),
+            ("threads", threads.as_ref().map(|array| array.len())),
+        ];
+        for (what, length) in lengths {
+            if let Some(length) = length.filter(|length| *length != count) {
+                return Err(failed(format_args!(
+                    "`{what}` has {length} elements and `addresses` {count}: give one for each reference"
+                )));
+            }
+        }
+        let addresses = addresses.as_array();
+        let sizes = sizes.as_ref().map(|array| array.as_array());
+        let kinds = kinds.as_ref().map(|array| array.as_array());
+        let threads = threads.as_ref().map(|array| array.as_array());
+        let reference = |at: usize| Made {
+            address: addresses[at],
+            bytes: sizes.as_ref().map_or(8, |sizes| sizes[at]),
+            kind: kinds.as_ref().map_or(0, |kinds| kinds[at]),
+            thread: threads.as_ref().map_or(0, |threads| threads[at]),
+        };
+        let bytes = written(name, (0..count).map(reference))?;
+        let trace = trace::Trace::from_bytes(bytes).map_err(failed)?;
+        Ok(Trace { trace, path: None })
+    }
+
+    /// The file; None where it has none that is kept.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        self.path.clone()
+    }
+
+    #[getter]
+    fn program(&self) -> &str {
+        &self.trace.header().program
+    }
+
+    #[getter]
+    fn arguments(&self) -> Vec<String> {
+        self.trace.header().arguments.clone()
+    }
+
+    #[getter]
+    fn references(&self) -> u64 {
+        self.trace.references()
+    }
+
+    #[getter]
+    fn threads(&self) -> usize {
+        self.trace.threads().len()
+    }
+
+    /// Instructions; None where the trace does not count them.
+    #[getter]
+    fn instructions(&self) -> Option<u64> {
+        self.trace.instructions()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        usize::try_from(self.trace.references()).map_err(failed)
+    }
+
+    fn __repr__(&self) -> String {
+        let place = self
+            .path
+            .as_ref()
+            .map_or_else(|| "without a file".to_string(), |path| path.display().to_string());
+        let threads = match self.trace.threads().len() {
+            1 => "1 thread".to_string(),
+            threads => format!("{threads} threads"),
+        };
+        format!(
+            "<Trace of {}: {} references, {threads}, {place}>",
+            self.trace.header().program,
+            results::count(self.trace.references())
+        )
+    }
+}
+
+/// One reference that was given.
+struct Made {
+    address: u64,
+    bytes: u16,
+    kind: u8,
+    thread: u64,
+}
+
+/// What a writer wrote, for whoever reads it afterwards.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.0.lock() {
+            Ok(mut all) => all.write(bytes),
+            Err(_) => Err(std::io::Error::other("another writer panicked")),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn written(name: &str, references: impl Iterator<Item = Made>) -> PyResult<Vec<u8>> {
+    let shared = Shared::default();
+    let header = Header {
+        program: name.to_string(),
+        origin: "python".to_string(),
+        page_bytes: 4096,
+        ..Header::default()
+    };
+    let mut writer = Writer::new(shared.clone(), &header, trace::Options::default()).map_err(failed)?;
+    let process = writer.process(Process {
+        program: name.to_string(),
+        ..Process::default()
+    });
+    let mut threads = std::collections::HashMap::new();
+    let mut sites = std::collections::HashMap::new();
+    for (at, made) in references.enumerate() {
+        let op = match made.kind {
+            0 => Op::Read,
+            1 => Op::Write,
+            2 => Op::Modify,
+            other => {
+                return Err(failed(format_args!(
+                    "`kinds[{at}]` is {other}, which is none of 0 (read), 1 (write) and 2 (both by one instruction)"
+                )));
+            }
+        };
+        if made.bytes == 0 {
+            return Err(failed(format_args!(
+                "`sizes[{at}]` is 0: a reference touches 1 byte at least"
+            )));
+        }
+        if made.address.checked_add(u64::from(made.bytes)).is_none() {
+            return Err(failed(format_args!(
+                "`addresses[{at}]` is {:#x}, and {} bytes from there leave the address space",
+                made.address, made.bytes
+            )));
+        }
+        let thread = *threads.entry(made.thread).or_insert_with(|| {
+            writer.thread(Thread {
+                process,
+                number: made.thread,
+                ..Thread::default()
+            })
+        });
+        let size = made.bytes;
+        let site = *sites
+            .entry((made.kind, size))
+            .or_insert_with(|| writer.site(Site { pc: 0, op, size }));
+        let reference = Ref {
+            addr: made.address,
+            site,
+            insns: 0,
+            op,
+            size,
+        };
+        writer.push(thread, reference).map_err(failed)?;
+    }
+    writer.finish().map_err(failed)?;
+    let bytes = shared.0.lock().map(|mut all| std::mem::take(&mut *all));
+    bytes.map_err(failed)
+}

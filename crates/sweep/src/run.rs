@@ -1,0 +1,200 @@
+//! Running the points that are not done yet: here, or wherever somebody asks for some of them by their numbers.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use policy::{Kind, Name};
+use results::Outcome;
+use sim::misses::MissStream;
+use sim::{Config, PolicySpec, SimError};
+use trace::Trace;
+
+use crate::error::SweepError;
+use crate::file::Rows;
+use crate::points::{Group, Point, groups};
+use crate::row::Row;
+use crate::spec::Spec;
+
+/// How a sweep is run.
+pub struct Limits<'a> {
+    /// Threads that simulate; `None`: one for each cpu.
+    pub threads: Option<usize>,
+    /// Called when so many points of all are done.
+    pub progress: &'a dyn Fn(u64, u64),
+}
+
+/// Points that are simulated side by side, for each cpu: they share the decoding of their trace.
+const BESIDE: usize = 4;
+
+/// Simulates all points of a sweep that the rows do not have, and keeps each as a row.
+///
+/// A point that fails is a row with its error.
+///
+/// Errors: the specification names what there is not; the rows cannot be written.
+pub fn run(spec: &Spec, rows: &mut Rows, limits: &Limits) -> Result<(), SweepError> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let beside = limits.threads.unwrap_or(cpus).max(1);
+    let mut count = rows.rows().len() as u64;
+    let mut open: Option<(&Group, Result<Simulation, String>)> = None;
+    let groups = groups(spec)?;
+    let batches = left(&groups, &rows.keys(), BESIDE * beside);
+    let all = groups.iter().map(|group| group.points.len() as u64).sum();
+    (limits.progress)(count, all);
+    for (group, points) in batches {
+        if open.as_ref().is_none_or(|(of, _)| *of != group) {
+            open = Some((group, Simulation::open(spec, group, limits.threads, &HashMap::new())));
+        }
+        if let Some((_, simulation)) = &open {
+            rows_of(group, &points, simulation)
+                .into_iter()
+                .for_each(|row| rows.push(row));
+        }
+        count += points.len() as u64;
+        (limits.progress)(count, all);
+        rows.save_now_and_then()?;
+    }
+    rows.save()
+}
+
+/// The numbers of all points that the rows do not have, in batches of at most so many that share a trace and a machine.
+pub fn batches(spec: &Spec, rows: &Rows, most: usize) -> Result<Vec<Vec<u64>>, SweepError> {
+    let groups = groups(spec)?;
+    let left = left(&groups, &rows.keys(), most.max(1)).into_iter();
+    Ok(left
+        .map(|(_, points)| points.iter().map(|point| point.number).collect())
+        .collect())
+}
+
+/// Simulates these points. `local`: where traces lie that are called otherwise in the specification.
+pub fn simulate(
+    spec: &Spec,
+    numbers: &[u64],
+    threads: Option<usize>,
+    local: &HashMap<PathBuf, PathBuf>,
+) -> Result<Vec<Row>, SweepError> {
+    let mut rows = Vec::new();
+    for group in &groups(spec)? {
+        let points: Vec<&Point> = group
+            .points
+            .iter()
+            .filter(|point| numbers.contains(&point.number))
+            .collect();
+        if !points.is_empty() {
+            rows.extend(rows_of(group, &points, &Simulation::open(spec, group, threads, local)));
+        }
+    }
+    Ok(rows)
+}
+
+/// What is to be done, in the sweep's order.
+fn left<'a>(groups: &'a [Group], done: &HashSet<String>, most: usize) -> Vec<(&'a Group, Vec<&'a Point>)> {
+    let mut batches = Vec::new();
+    for group in groups {
+        let left: Vec<&Point> = group.points.iter().filter(|point| !done.contains(&point.key)).collect();
+        batches.extend(left.chunks(most).map(|points| (group, points.to_vec())));
+    }
+    batches
+}
+
+fn rows_of(group: &Group, points: &[&Point], simulation: &Result<Simulation, String>) -> Vec<Row> {
+    let found = match simulation {
+        Ok(simulation) => simulation.outcomes(points),
+        Err(error) => points.iter().map(|_| Err(error.clone())).collect(),
+    };
+    points
+        .iter()
+        .zip(found)
+        .map(|(point, found)| Row::of(group, point).with(found))
+        .collect()
+}
+
+/// What the points of a group share.
+struct Simulation {
+    trace: Trace,
+    /// Without policies.
+    config: Config,
+    /// The misses, where policies are replayed over them.
+    misses: Option<MissStream>,
+}
+
+impl Simulation {
+    fn open(
+        spec: &Spec,
+        group: &Group,
+        threads: Option<usize>,
+        local: &HashMap<PathBuf, PathBuf>,
+    ) -> Result<Simulation, String> {
+        let named = |error: &dyn std::fmt::Display| format!("{}: {error}", group.trace.display());
+        let file = local.get(&group.trace).unwrap_or(&group.trace);
+        let trace = Trace::open(file).map_err(|error| named(&error))?;
+        let mut machine = measured::load(&group.machine).map_err(|error| error.to_string())?;
+        if let Some(cpus) = group.cpus {
+            machine = machine.with_cpus(cpus).map_err(|error| error.to_string())?;
+        }
+        let config = Config {
+            seed: group.seed,
+            changes: group.program_changes(),
+            threads,
+            ..Config::new(machine, Vec::new())
+        };
+        let misses = match spec.fast {
+            true => Some(misses(&trace, &config).map_err(|error| named(&error))?),
+            false => None,
+        };
+        Ok(Simulation { trace, config, misses })
+    }
+
+    /// The outcome of each point, or its error.
+    fn outcomes(&self, points: &[&Point]) -> Vec<Result<Outcome, String>> {
+        match self.together(points) {
+            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
+            Err(error) if points.len() == 1 => vec![Err(error)],
+            // One of them cannot be simulated: the others can.
+            Err(_) => points.iter().flat_map(|point| self.outcomes(&[point])).collect(),
+        }
+    }
+
+    fn together(&self, points: &[&Point]) -> Result<Vec<Outcome>, String> {
+        let specs = points.iter().map(|point| PolicySpec {
+            sets: point.setting.sets.clone(),
+            ..PolicySpec::new(point.policy.clone())
+        });
+        let config = Config {
+            policies: specs.collect(),
+            ..self.config.clone()
+        };
+        let found: Result<Vec<Outcome>, SimError> = match &self.misses {
+            None => sim::simulate(&self.trace, &config, &|_| {})
+                .map(|runs| runs.into_iter().map(|run| run.outcome).collect()),
+            Some(stream) => {
+                if let Some(other) = points.iter().find_map(|point| no_home(&point.policy)) {
+                    return Err(format!(
+                        "policy `{other}` chooses no homes of pages, and misses do not depend on anything else with `fast`"
+                    ));
+                }
+                sim::misses::replay(stream, &config)
+            }
+        };
+        let mut outcomes = found.map_err(|error| error.to_string())?;
+        let header = self.trace.header();
+        for (outcome, point) in outcomes.iter_mut().zip(points) {
+            outcome.settings.clone_from(&point.setting.swept);
+            outcome.program.clone_from(&header.program);
+            outcome.arguments.clone_from(&header.arguments);
+        }
+        Ok(outcomes)
+    }
+}
+
+/// A part of a policy that a stream of misses cannot answer.
+fn no_home(name: &Name) -> Option<&'static str> {
+    let other = [Kind::Color, Kind::Order].map(|kind| name.of(kind));
+    other.into_iter().flatten().next().map(|entry| entry.name)
+}
+
+/// The misses of a trace, as `simulate --fast` replays them.
+fn misses(trace: &Trace, config: &Config) -> Result<MissStream, SimError> {
+    let mut stream = sim::misses::record(trace, config, &|_| {})?;
+    stream.share_files(trace.modules(), config.machine.page_bytes);
+    Ok(stream)
+}

@@ -1,0 +1,253 @@
+"""Machines, traces, simulation and comparison: the same numbers as the command, and errors that say what to do."""
+
+import json
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import duckdb
+import numpy
+import pandas
+import polars
+import pyarrow
+
+import domicile
+
+
+def walk(lines, rounds=1, step=64):
+    """Reads so many lines in order, so often."""
+    return numpy.tile(numpy.arange(lines, dtype=numpy.uint64) * numpy.uint64(step) + numpy.uint64(1 << 20), rounds)
+
+
+class Machines(unittest.TestCase):
+    def test_presets_are_there_and_say_what_they_are(self):
+        self.assertIn("zen3-milan", domicile.machines())
+        machine = domicile.Machine("zen3-milan", cpus=2)
+        self.assertEqual((machine.name, machine.cpus), ("zen3-milan", 2))
+        self.assertIn("L3", repr(machine))
+        again = domicile.Machine.from_toml(machine.to_toml())
+        self.assertEqual(again.to_toml(), machine.to_toml())
+
+    def test_an_unknown_name_is_an_error_that_helps(self):
+        with self.assertRaisesRegex(domicile.DomicileError, "zen3-milano"):
+            domicile.Machine("zen3-milano")
+        with self.assertRaisesRegex(domicile.DomicileError, "unknown|line|key"):
+            domicile.Machine.from_toml("cups = 3")
+
+
+class Traces(unittest.TestCase):
+    def test_arrays_become_a_trace(self):
+        trace = domicile.Trace.from_arrays(walk(1000), threads=numpy.arange(1000, dtype=numpy.uint64) % numpy.uint64(3))
+        self.assertEqual((len(trace), trace.threads, trace.path), (1000, 3, None))
+
+    def test_arrays_that_do_not_fit_are_refused(self):
+        addresses = walk(10)
+        for bad, says in (
+            (dict(sizes=numpy.full(9, 8, dtype=numpy.uint16)), "9 elements"),
+            (dict(sizes=numpy.zeros(10, dtype=numpy.uint16)), r"sizes\[0\]"),
+            (dict(kinds=numpy.full(10, 7, dtype=numpy.uint8)), r"kinds\[0\]` is 7"),
+        ):
+            with self.assertRaisesRegex(domicile.DomicileError, says):
+                domicile.Trace.from_arrays(addresses, **bad)
+        with self.assertRaisesRegex(domicile.DomicileError, "address space"):
+            domicile.Trace.from_arrays(numpy.array([2**64 - 4], dtype=numpy.uint64))
+
+    def test_no_file_is_an_error_that_names_it(self):
+        with self.assertRaisesRegex(domicile.DomicileError, "/nowhere"):
+            domicile.Trace("/nowhere")
+
+
+class Simulations(unittest.TestCase):
+    def test_misses_are_those_of_the_walk(self):
+        # Each 64 bytes of 256 KiB, twice: more than L1 holds, so that all miss. L2 holds them, in lines of 128 bytes.
+        trace = domicile.Trace.from_arrays(walk(4096, rounds=2))
+        [outcome] = domicile.simulate(trace, "simos-r4400", "page-coloring", cpus=1).data
+        self.assertEqual(outcome["references"], 8192)
+        self.assertEqual({cache["name"]: cache["misses"] for cache in outcome["caches"]}, {"L1I": 0, "L1D": 8192, "L2": 2048})
+
+    def test_it_says_what_the_command_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = domicile.record(["/bin/true"], f"{folder}/true.dtr")
+            ours = domicile.simulate(trace, "zen3-milan", ["page-coloring", "bin-hopping"], by=["structure"], seed=3)
+            words = [domicile.recording.command(), "--json", "simulate", f"{folder}/true.dtr", "--machine", "zen3-milan"]
+            words += ["--policy", "page-coloring", "--policy", "bin-hopping", "--by", "structure", "--seed", "3"]
+            theirs = subprocess.run(words, capture_output=True, check=True, text=True).stdout
+            self.assertEqual(ours.data, [json.loads(line) for line in theirs.splitlines()])
+
+    def test_a_wrong_policy_or_parameter_is_refused(self):
+        trace = domicile.Trace.from_arrays(walk(10))
+        for arguments, says in (
+            (dict(policies="page-colouring"), "page-colouring"),
+            (dict(policies="page-coloring", set=["random.seed=1"]), "random.seed=1"),
+            (dict(by=["functions"]), "functions"),
+            (dict(changes=["stretch"]), "stretch"),
+        ):
+            with self.assertRaisesRegex(domicile.DomicileError, says):
+                domicile.simulate(trace, "zen3-milan", **arguments)
+
+    def test_ctrl_c_ends_it_soon(self):
+        trace = domicile.Trace.from_arrays(walk(1 << 20, rounds=40))
+        timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+        begun = time.monotonic()
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            domicile.simulate(trace, "zen3-milan")
+        # The whole takes many times as long; this bounds how long an interrupted call goes on, and is no measurement.
+        self.assertLess(time.monotonic() - begun, 10)
+        # The next one is not concerned.
+        self.assertEqual(len(domicile.simulate(domicile.Trace.from_arrays(walk(10)), "zen3-milan").data), 1)
+
+    def test_other_threads_run_meanwhile(self):
+        trace = domicile.Trace.from_arrays(walk(1 << 18, rounds=8))
+        counted, ended = [0], threading.Event()
+
+        def count():
+            while not ended.is_set():
+                counted[0] += 1
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        domicile.simulate(trace, "zen3-milan")
+        ended.set()
+        thread.join()
+        self.assertGreater(counted[0], 3)
+
+
+class FirstNode:
+    """All pages on node 1."""
+
+    def place(self, touch, world):
+        assert world["nodes"] > 1 and touch["page"][0] == 0
+        return {"node": 1}
+
+
+class Mover:
+    """Moves each page to the node of whoever misses, as far as it is asked."""
+
+    interest = {"cache_misses": 4}
+
+    def __init__(self):
+        self.kinds = set()
+
+    def place(self, touch, world):
+        return {"node": 0}
+
+    def observe(self, seen, world):
+        self.kinds.add(seen["kind"])
+        node = seen["cpu"] * world["cpu_nodes"] // world["cpus"]
+        return [{"action": "move", "page": seen["page"], "node": node}] if seen["served_by"] != node else None
+
+
+class PoliciesInPython(unittest.TestCase):
+    def setUp(self):
+        count = 1 << 14
+        threads = numpy.arange(count, dtype=numpy.uint64) % numpy.uint64(4)
+        self.trace = domicile.Trace.from_arrays(walk(count // 4, rounds=4, step=4096), threads=threads)
+
+    def test_pages_go_where_it_says(self):
+        ours, theirs = domicile.simulate(self.trace, "flash-cc-numa", [FirstNode(), "first-touch"], cpus=4).data
+        self.assertEqual((ours["policy"], theirs["policy"]), ("FirstNode", "first-touch"))
+        self.assertGreater(ours["memory"]["remote"], theirs["memory"]["remote"])
+
+    def test_it_acts_on_misses(self):
+        mover = Mover()
+        [outcome] = domicile.simulate(self.trace, "flash-cc-numa", mover, cpus=4).data
+        self.assertEqual(mover.kinds, {"cache_miss"})
+        self.assertGreater(outcome["memory"]["migrations"], 0)
+
+    def test_what_it_raises_is_raised(self):
+        class Broken:
+            def place(self, touch, world):
+                raise ZeroDivisionError("in the policy")
+
+        with self.assertRaisesRegex(ZeroDivisionError, "in the policy"):
+            domicile.simulate(self.trace, "flash-cc-numa", Broken())
+
+        class Wrong:
+            def place(self, touch, world):
+                return 3
+
+        with self.assertRaisesRegex(TypeError, "a place is"):
+            domicile.simulate(self.trace, "flash-cc-numa", Wrong())
+        with self.assertRaisesRegex(TypeError, "neither the name"):
+            domicile.simulate(self.trace, "flash-cc-numa", [7])
+
+
+class Comparisons(unittest.TestCase):
+    def test_what_is_better_is_told(self):
+        before, after = (
+            domicile.simulate(domicile.Trace.from_arrays(walk(1 << 16, step=step)), "zen3-milan") for step in (4096, 64)
+        )
+        comparison = domicile.compare(before, after)
+        self.assertEqual(comparison.kind, "comparison")
+        self.assertLess(comparison.data["time"]["change"], -0.3)
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        trace = domicile.Trace.from_arrays(walk(1 << 14, rounds=2))
+        self.result = domicile.simulate(trace, "zen3-milan", ["page-coloring", "bin-hopping"], by=["thread"])
+
+    def test_everybody_takes_them(self):
+        for table in self.result.tables:
+            arrow = pyarrow.table(table)
+            self.assertEqual(arrow.column_names, table.columns)
+            self.assertEqual(arrow.num_rows, len(table))
+            self.assertEqual(polars.DataFrame(table).columns, table.columns)
+            frame = pandas.DataFrame.from_arrow(table) if hasattr(pandas.DataFrame, "from_arrow") else arrow.to_pandas()
+            self.assertEqual(list(frame.columns), table.columns)
+            self.assertEqual(duckdb.from_arrow(arrow).columns, table.columns)
+
+    def test_a_table_is_found_by_how_its_title_begins(self):
+        title = self.result.tables[0].title
+        self.assertEqual(self.result.table(title[:4].upper()).title, title)
+        with self.assertRaisesRegex(KeyError, "no table begins"):
+            self.result.table("nothing of the kind")
+
+    def test_a_saved_result_is_read_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.result.save(f"{folder}/result.json")
+            again = domicile.read(f"{folder}/result.json")
+        self.assertEqual(again.data, self.result.data)
+        self.assertEqual(str(again), str(self.result))
+
+    def test_notebooks_show_the_page(self):
+        self.assertIn("srcdoc", self.result._repr_html_())
+        self.assertIn("<table", self.result.tables[0]._repr_html_())
+        self.assertNotIn("\x1b", str(self.result))
+
+
+class Sweeps(unittest.TestCase):
+    def test_rows_are_a_table(self):
+        with tempfile.TemporaryDirectory() as folder:
+            domicile.record(["/bin/true"], f"{folder}/true.dtr")
+            spec = "traces = ['true.dtr']\nmachines = ['flash-cc-numa', 'simos-r4400']\npolicies = ['random', 'page-coloring']\n"
+            with open(f"{folder}/sweep.toml", "w", encoding="utf-8") as file:
+                file.write(spec)
+            rows = polars.read_parquet(domicile.sweep(f"{folder}/sweep.toml"))
+            self.assertEqual(rows["policy"].to_list(), ["random", "page-coloring"] * 2)
+            self.assertEqual(rows["error"].null_count(), 4)
+            with self.assertRaisesRegex(domicile.DomicileError, "nowhere.toml"):
+                domicile.sweep(f"{folder}/nowhere.toml")
+
+
+class Advice(unittest.TestCase):
+    def test_a_program_is_recorded_and_advised(self):
+        trace = domicile.record(["/bin/echo", "hello"], stdout=subprocess.DEVNULL)
+        self.assertGreater(trace.references, 1000)
+        self.assertIsNone(trace.path)
+        advice = domicile.advise(trace, "zen3-milan")
+        self.assertEqual(advice.kind, "advice")
+        self.assertIn("echo", str(advice))
+
+    def test_a_program_that_is_not_there_is_an_error(self):
+        with self.assertRaisesRegex(domicile.DomicileError, "no-such-program"):
+            domicile.record(["no-such-program"])
+
+
+if __name__ == "__main__":
+    unittest.main()
