@@ -118,6 +118,7 @@ fn core(core: &Core) -> Result<(), Fault> {
     }
     range("core.window", core.window, 1, 1 << 16)?;
     range("core.outstanding", core.outstanding, 1, 256)?;
+    range("core.outstanding_of_bank", core.outstanding_of_bank, 0, 256)?;
     range("core.store_buffer", core.store_buffer, 1, 1 << 12)
 }
 

@@ -88,6 +88,9 @@ pub struct Core {
     pub window: u32,
     /// Lines of one cpu that may be on their way at once, 1 to 256.
     pub outstanding: u32,
+    /// Of these, lines whose numbers are the same modulo 4, 0 to 256; 0: any. Steps of a multiple of four lines meet that bound
+    /// (Granite Rapids: 8 of some 20, by `domicile probe`).
+    pub outstanding_of_bank: u32,
     /// Stores of one cpu that wait without holding it up, 1 to 4096.
     pub store_buffer: u32,
     /// Between two lines that come to one set of the first cache, 0 to 1000; 0: a set takes any number at once. It shows where

@@ -65,6 +65,9 @@ impl Machine {
             out.key("instructions_per_clock", number(core.instructions_per_clock));
             out.key("window", core.window);
             out.key("outstanding", core.outstanding);
+            if core.outstanding_of_bank > 0 {
+                out.key("outstanding_of_bank", core.outstanding_of_bank);
+            }
             out.key("store_buffer", core.store_buffer);
             if core.set_refill_ns > 0.0 {
                 out.key("set_refill_ns", number(core.set_refill_ns));

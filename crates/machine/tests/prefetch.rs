@@ -194,6 +194,7 @@ fn a_core_that_overlaps() {
         instructions_per_clock: 3.0,
         window: 224,
         outstanding: 10,
+        outstanding_of_bank: 0,
         store_buffer: 48,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,

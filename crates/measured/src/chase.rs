@@ -28,6 +28,8 @@ pub(super) enum Lines {
     All,
     /// Every other one: the even ones of even pages, the odd ones of odd pages, so that all sets of a cache get as many.
     Apart,
+    /// Every fourth one, of the same numbers modulo 4 in all pages: lines of one bank, where cores tell them apart so.
+    OfBank,
 }
 
 impl Lines {
@@ -36,6 +38,7 @@ impl Lines {
         match self {
             Lines::All => 1,
             Lines::Apart => 2,
+            Lines::OfBank => 4,
         }
     }
 
@@ -192,7 +195,8 @@ pub(super) fn shuffled_pages(which: Lines, bytes: u64, page_bytes: u64, random: 
         let from = ring.len();
         let lines_of = |&page: &u32| {
             let ours = page * of_a_page..lines.min((page + 1) * of_a_page);
-            ours.map(move |line| (line * step + page % step) * STEP as u32)
+            let first = if which == Lines::OfBank { 0 } else { page % step };
+            ours.map(move |line| (line * step + first) * STEP as u32)
         };
         ring.extend(group.iter().flat_map(lines_of));
         random.shuffle(&mut ring[from..]);

@@ -20,7 +20,9 @@ use super::saved::Identity;
 use super::{Effort, Point, saved};
 use machine::HostReport;
 
-use chains::Room;
+use chains::{BYTES, Room};
+
+use crate::chase::Lines;
 
 pub use chains::Chains;
 pub use faults::Faults;
@@ -42,6 +44,11 @@ pub struct Processor {
     pub faults: Faults,
     /// Nanoseconds of a load from memory while 1, 2 ... 32 chains of loads are followed at once.
     pub chains: Vec<Chains>,
+    /// The same of loads of all lines, and of lines whose numbers are the same modulo 4. Where a line is found does not matter here.
+    #[serde(default)]
+    pub chains_of_all: Vec<Chains>,
+    #[serde(default)]
+    pub chains_of_bank: Vec<Chains>,
     pub stream: Stream,
     /// A load from memory over the distance to the load before, where each waits for that one: bytes apart, in order.
     pub strides: Vec<Point>,
@@ -54,10 +61,20 @@ impl Processor {
     ///
     /// It is the ratio of a load's time alone and among others (McVoy and Staelin's `lat_mem_rd` against `par_mem`).
     pub fn lines_at_once(&self) -> f64 {
-        let alone = self.chains.first().map_or(0.0, |chains| chains.ns);
-        let best = self.chains.iter().map(|chains| chains.ns).fold(alone, f64::min);
-        if best > 0.0 { alone / best } else { 1.0 }
+        at_once(&self.chains).max(at_once(&self.chains_of_all))
     }
+
+    /// The same of lines whose numbers are the same modulo 4, where these are clearly fewer.
+    pub fn lines_of_bank_at_once(&self) -> Option<f64> {
+        let lines = at_once(&self.chains_of_bank);
+        (!self.chains_of_bank.is_empty() && lines < 0.75 * self.lines_at_once()).then_some(lines)
+    }
+}
+
+fn at_once(chains: &[Chains]) -> f64 {
+    let alone = chains.first().map_or(0.0, |chains| chains.ns);
+    let best = chains.iter().map(|chains| chains.ns).fold(alone, f64::min);
+    if best > 0.0 { alone / best } else { 1.0 }
 }
 
 const NAME: &str = "processor.toml";
@@ -84,7 +101,7 @@ pub fn processor(host: &HostReport, effort: Effort, afresh: bool) -> Processor {
 
 /// Measures now, and keeps nothing.
 pub fn measure(host: &HostReport, effort: Effort) -> Processor {
-    let room = Room::new();
+    let room = Room::of(Lines::Apart, BYTES);
     let first = Memory::measure(&room, host, effort);
     let (pace, sets, faults) = (
         pace::pace(effort),
@@ -99,6 +116,8 @@ pub fn measure(host: &HostReport, effort: Effort) -> Processor {
         sets,
         faults,
         chains: memory.chains,
+        chains_of_all: memory.chains_of_all,
+        chains_of_bank: memory.chains_of_bank,
         stream: memory.stream,
         strides: memory.strides,
         transfers,
@@ -110,6 +129,8 @@ pub fn measure(host: &HostReport, effort: Effort) -> Processor {
 struct Memory {
     stream: Stream,
     chains: Vec<Chains>,
+    chains_of_all: Vec<Chains>,
+    chains_of_bank: Vec<Chains>,
     strides: Vec<Point>,
 }
 
@@ -119,6 +140,8 @@ impl Memory {
             // First: it leaves none of the room's lines in the caches.
             stream: stream::stream(host.machine.cpus, effort),
             chains: chains::chains(room, effort),
+            chains_of_all: chains::chains(&Room::of(Lines::All, BYTES), effort),
+            chains_of_bank: chains::chains(&Room::of(Lines::OfBank, BYTES / 4), effort),
             strides: stream::strides(effort),
         }
     }
@@ -126,8 +149,14 @@ impl Memory {
     fn better_of(mut self, other: Memory) -> Memory {
         self.stream.one_cpu_gbps = self.stream.one_cpu_gbps.max(other.stream.one_cpu_gbps);
         self.stream.all_cpus_gbps = self.stream.all_cpus_gbps.max(other.stream.all_cpus_gbps);
-        for (at, other) in self.chains.iter_mut().zip(other.chains) {
-            at.ns = at.ns.min(other.ns);
+        for (chains, others) in [
+            (&mut self.chains, other.chains),
+            (&mut self.chains_of_all, other.chains_of_all),
+            (&mut self.chains_of_bank, other.chains_of_bank),
+        ] {
+            for (at, other) in chains.iter_mut().zip(others) {
+                at.ns = at.ns.min(other.ns);
+            }
         }
         for (at, other) in self.strides.iter_mut().zip(other.strides) {
             at.ns = at.ns.min(other.ns);
@@ -168,6 +197,8 @@ mod tests {
             faults: Faults::default(),
             chains: vec![chains(1, 100.0), chains(4, 26.0), chains(8, 20.0), chains(16, 25.0)],
             window: None,
+            chains_of_all: Vec::new(),
+            chains_of_bank: Vec::new(),
             stream: Stream::default(),
             strides: Vec::new(),
             transfers: Vec::new(),

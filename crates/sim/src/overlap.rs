@@ -37,6 +37,8 @@ pub struct Overlap {
     ahead: Units,
     period: Units,
     store_buffer: usize,
+    /// Of a line of the first cache.
+    line_bits: u32,
     lanes: Vec<Lane>,
     depends: Depends,
     paces: Vec<Takes>,
@@ -137,6 +139,7 @@ impl Overlap {
             ahead: Units::from(core.window - 1) * period,
             period,
             store_buffer: core.store_buffer as usize,
+            line_bits: first.map_or(6, |cache| cache.line_bytes.trailing_zeros()),
             lanes: (0..machine.cpus).map(|_| lane()).collect(),
             branches: Branches::new(machine, mispredictions, &mut depends),
             depends,
@@ -349,7 +352,7 @@ impl Engine {
                 from: comes_from,
             };
             if !at_hand.near && !at_hand.joined {
-                lane.request(done);
+                lane.request(a.virtual_address >> overlap.line_bits, done);
             }
             if !at_hand.store {
                 overlap.depends.comes(a.who.thread, a.pc_site, done, at_hand.first);

@@ -97,7 +97,7 @@ impl Engine {
     fn ask_overlapping(&mut self, who: Who, address: u64, site: u32) {
         let (first, levels) = self.steps.route(who.cpu, false);
         let number = address >> self.layout.page_bits;
-        let Some(now) = self.prefetch_asks(who, site).filter(|_| levels > 0) else {
+        let Some(now) = self.prefetch_asks(who, address, site).filter(|_| levels > 0) else {
             return;
         };
         let page = match self.table.peek(who.space, number) {
@@ -129,7 +129,7 @@ impl Engine {
         let step = self.steps.get(first);
         let line = a.line(&step) & ((1 << step.page_lines) - 1);
         if self.bring(&a, first, line, false) {
-            self.prefetch_requested(who.cpu);
+            self.prefetch_requested(who.cpu, address);
         }
     }
 

@@ -68,6 +68,8 @@ fn processor() -> Processor {
         chains: [(1, 80.0), (16, 10.0)]
             .map(|(chains, ns)| Chains { chains, ns })
             .to_vec(),
+        chains_of_all: Vec::new(),
+        chains_of_bank: Vec::new(),
         stream: Stream {
             one_cpu_gbps: 20.0,
             all_cpus_gbps: 40.0,

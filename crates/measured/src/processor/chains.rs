@@ -32,10 +32,11 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub fn new() -> Room {
+    /// So many bytes of such lines.
+    pub fn of(lines: Lines, bytes: u64) -> Room {
         let mut random = Random(0x5851_f42d_4c95_7f2d);
-        let ring = shuffled_pages(Lines::Apart, BYTES, 4096, &mut random);
-        let mut places = Lines::Apart.room(BYTES);
+        let ring = shuffled_pages(lines, bytes, 4096, &mut random);
+        let mut places = lines.room(bytes);
         link(&mut places, &ring);
         Room { places, ring }
     }

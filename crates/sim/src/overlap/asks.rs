@@ -64,7 +64,7 @@ impl Engine {
         let mut joined = false;
         a.now = match near {
             true => begins,
-            false => begins.max(lane.room()),
+            false => begins.max(lane.room(a.virtual_address >> overlap.line_bits)),
         };
         if let Some((sets, place)) = lane.sets.as_mut().zip(place) {
             let by = By {
@@ -93,20 +93,20 @@ impl Engine {
     }
 
     /// When a prefetch of the program is asked for; none where cpus do not overlap.
-    pub fn prefetch_asks(&mut self, who: Who, site: u32) -> Option<Units> {
+    pub fn prefetch_asks(&mut self, who: Who, address: u64, site: u32) -> Option<Units> {
         let overlap = self.overlap.as_mut()?;
         let cpu = &self.cpus[who.cpu as usize];
         let (period, window, ahead) = (overlap.period, overlap.window, overlap.ahead);
         let lane = &mut overlap.lanes[who.cpu as usize];
         let entered = lane.entered(cpu.clock, cpu.passed, period, window, ahead);
-        let address = overlap.depends.address(who.thread, site);
-        Some(entered.max(address).max(lane.room()))
+        let known = overlap.depends.address(who.thread, site);
+        Some(entered.max(known).max(lane.room(address >> overlap.line_bits)))
     }
 
     /// What a prefetch of the program brought last is on its way like any other line.
-    pub fn prefetch_requested(&mut self, cpu: u32) {
+    pub fn prefetch_requested(&mut self, cpu: u32, address: u64) {
         if let Some(overlap) = &mut self.overlap {
-            overlap.lanes[cpu as usize].request(overlap.comes.at);
+            overlap.lanes[cpu as usize].request(address >> overlap.line_bits, overlap.comes.at);
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Lane {
     pub between: u64,
     /// When the latest requests come: as many as may be on their way at once, the first in front.
     requests: BinaryHeap<Reverse<Units>>,
+    /// The same of lines of each bank; empty where one bank may have all.
+    banks: [BinaryHeap<Reverse<Units>>; BANKS],
     /// When the latest page walks are over: as many as may be under way at once; empty where that is any number.
     walks: BinaryHeap<Reverse<Units>>,
     /// When the latest stores leave the buffer: as many as it has room for, or fewer.
@@ -46,6 +48,7 @@ impl Lane {
             sum: 0,
             between: 0,
             requests: vec![Reverse(0); core.outstanding as usize].into(),
+            banks: std::array::from_fn(|_| vec![Reverse(0); core.outstanding_of_bank as usize].into()),
             walks: vec![Reverse(0); walkers].into(),
             stores: VecDeque::with_capacity(core.store_buffer as usize),
             sets,
@@ -136,10 +139,11 @@ impl Lane {
         at - clock
     }
 
-    /// From when on there is room for a request.
+    /// From when on there is room for a request of a line.
     #[inline]
-    pub fn room(&self) -> Units {
-        self.requests.peek().map_or(0, |Reverse(at)| *at)
+    pub fn room(&self, line: u64) -> Units {
+        let first = |of: &BinaryHeap<Reverse<Units>>| of.peek().map_or(0, |Reverse(at)| *at);
+        first(&self.requests).max(first(&self.banks[bank(line)]))
     }
 
     /// How long a page walk takes from `begins` on, the wait for a walker included.
@@ -153,11 +157,20 @@ impl Lane {
     }
 
     #[inline]
-    pub fn request(&mut self, done: Units) {
-        if let Some(mut first) = self.requests.peek_mut() {
-            first.0 = done;
+    pub fn request(&mut self, line: u64, done: Units) {
+        for of in [&mut self.requests, &mut self.banks[bank(line)]] {
+            if let Some(mut first) = of.peek_mut() {
+                first.0 = done;
+            }
         }
     }
+}
+
+/// Lines are of so many banks, one after the other.
+const BANKS: usize = 4;
+
+fn bank(line: u64) -> usize {
+    (line % BANKS as u64) as usize
 }
 
 #[cfg(test)]
@@ -171,6 +184,7 @@ mod tests {
             instructions_per_clock: 1.0,
             window: WINDOW as u32,
             outstanding: 1,
+            outstanding_of_bank: 0,
             store_buffer: 1,
             set_refill_ns: 0.0,
             set_rewrite_ns: 0.0,

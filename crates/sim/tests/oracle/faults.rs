@@ -25,6 +25,7 @@ fn machine() -> Machine {
         instructions_per_clock: 1.0,
         window: 100,
         outstanding: 10,
+        outstanding_of_bank: 0,
         store_buffer: 8,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,

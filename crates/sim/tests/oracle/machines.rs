@@ -298,7 +298,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
     let core = (
         select(vec![0.7, 1.0, 3.0]),
         prop_oneof![1 => 1..4u32, 2 => 4..60u32],
-        1..6u32,
+        (1..6u32, 0..4u32),
         1..6u32,
         select(vec![0.0, 0.0, 0.6, 3.0]),
         select(vec![0.0, 5.0]),
@@ -310,7 +310,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
         let (
             instructions_per_clock,
             window,
-            outstanding,
+            (outstanding, outstanding_of_bank),
             store_buffer,
             set_refill_ns,
             set_rewrite_ns,
@@ -320,6 +320,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
             instructions_per_clock,
             window,
             outstanding,
+            outstanding_of_bank,
             store_buffer,
             set_refill_ns,
             set_rewrite_ns,

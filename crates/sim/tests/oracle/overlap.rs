@@ -28,6 +28,7 @@ fn machine(window: u32, outstanding: u32, store_buffer: u32) -> Machine {
         instructions_per_clock: 1.0,
         window,
         outstanding,
+        outstanding_of_bank: 0,
         store_buffer,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,
@@ -77,6 +78,28 @@ fn loads_that_wait_for_one_another_do_not() {
     let mut plain = machine(100, 10, 8);
     plain.core = None;
     run(&plain, &loads(10, 0)).time("total", 10 * 101);
+}
+
+/// Of lines that are four apart, fewer are on their way at once.
+#[test]
+fn lines_of_one_bank() {
+    let mut machine = machine(224, 8, 48);
+    machine.core = machine.core.map(|core| Core {
+        outstanding_of_bank: 2,
+        ..core
+    });
+    let apart = |lines: u64| {
+        let mut program = Program::new(1);
+        for line in 0..200 {
+            program.push_at(0, 1, Op::Read, line * lines * LINE, 8);
+        }
+        run(&machine, &program).value()["time_ns"]["wall"].as_u64().unwrap_or(0)
+    };
+    // Memory takes 100 ns: eight, four and two at a time.
+    let [all, halves, fourths] = [1, 2, 4].map(apart);
+    assert!(all.abs_diff(200 * 100 / 8) < 300, "{all}");
+    assert!(halves.abs_diff(200 * 100 / 4) < 300, "{halves}");
+    assert!(fourths.abs_diff(200 * 100 / 2) < 300, "{fourths}");
 }
 
 /// What the book says of a list and an array: 100 ns a line, and ten.

@@ -236,9 +236,17 @@ impl Hierarchy {
             piece.asked = match first.map(|first| &self.instances[first]) {
                 Some(first) => {
                     let place = first.place(piece.virtual_address, piece.physical_address);
-                    overlap.ask_of_set(cpu, piece.op, times, self.near, place, first.cache.ways.into())
+                    overlap.ask_of_set(
+                        cpu,
+                        piece.op,
+                        times,
+                        self.near,
+                        place,
+                        first.cache.ways.into(),
+                        piece.virtual_address,
+                    )
                 }
-                None => overlap.ask(cpu, piece.op, times[0], times[1], self.near),
+                None => overlap.ask(cpu, piece.op, times[0], times[1], self.near, piece.virtual_address),
             };
         }
         let piece = &piece;
@@ -324,14 +332,14 @@ impl Hierarchy {
             virtual_address: piece.virtual_address / bytes * bytes,
             physical_address: piece.physical_address / bytes * bytes,
             size: bytes,
-            asked: overlap.ask(piece.cpu as usize, Op::Read, clock, 0, false),
+            asked: overlap.ask(piece.cpu as usize, Op::Read, clock, 0, false, piece.virtual_address),
             ..*piece
         };
         self.bring(&ahead, &path, first, false);
         let line = self.instances[first].line(ahead.physical_address);
         let done = line.and_then(|line| line.arrives).expect("it is on its way").at;
         if let Some(overlap) = &mut self.overlap {
-            overlap.request(piece.cpu as usize, done);
+            overlap.request(piece.cpu as usize, done, piece.virtual_address);
         }
     }
 
@@ -458,7 +466,8 @@ impl Hierarchy {
                 base: Wait::of(from, wait.sum() - upgrade),
                 late,
             };
-            let share = overlap.hold(piece.cpu as usize, piece.op, piece.asked, self.near, &latency);
+            let address = piece.virtual_address;
+            let share = overlap.hold(piece.cpu as usize, piece.op, piece.asked, self.near, &latency, address);
             comes = Some((share.done, if late.sum() > 0 { late.from } else { from }));
             wait = Wait::of(from, share.base);
             wait.add(&Wait::of(whose_upgrade, share.upgrade));

@@ -55,8 +55,8 @@ struct Cpu {
     /// When the last one entered, and all of them.
     entered: u64,
     entering: Vec<u64>,
-    /// When requests come, from the first.
-    requests: Vec<u64>,
+    /// When requests come, from the first, and the numbers of their lines.
+    requests: Vec<(u64, u64)>,
     /// When stores have left the buffer, from the first.
     stores: Vec<u64>,
 }
@@ -64,6 +64,8 @@ struct Cpu {
 pub struct Overlap {
     window: usize,
     outstanding: usize,
+    of_bank: usize,
+    line_bytes: u64,
     store_buffer: usize,
     pub period: u64,
     cpus: Vec<Cpu>,
@@ -178,6 +180,13 @@ impl Overlap {
             begins: HashMap::new(),
             window: core.window as usize,
             outstanding: core.outstanding as usize,
+            of_bank: core.outstanding_of_bank as usize,
+            line_bytes: machine
+                .caches
+                .iter()
+                .filter(|cache| cache.kind != machine::Kind::Instruction)
+                .min_by_key(|cache| cache.level)
+                .map_or(64, |cache| cache.line_bytes.into()),
             store_buffer: core.store_buffer as usize,
             period,
             paces: paces.iter().map(beyond).collect(),
@@ -321,8 +330,9 @@ impl Overlap {
         near: bool,
         (set, line): (u64, u64),
         ways: u64,
+        address: u64,
     ) -> u64 {
-        let asked = self.ask(cpu, op, clock, refill, near);
+        let asked = self.ask(cpu, op, clock, refill, near, address);
         self.joined = false;
         if self.set_refill == 0 {
             return asked;
@@ -360,7 +370,7 @@ impl Overlap {
     }
 
     /// When a piece is asked for, where sets take any number of lines at once.
-    pub fn ask(&mut self, cpu: usize, op: Op, clock: u64, refill: u64, near: bool) -> u64 {
+    pub fn ask(&mut self, cpu: usize, op: Op, clock: u64, refill: u64, near: bool, address: u64) -> u64 {
         self.look_at(cpu, clock);
         self.clock = clock;
         let number = cpu;
@@ -390,22 +400,38 @@ impl Overlap {
         self.refill = walked - begins;
         match near {
             true => walked,
-            false => walked.max(room(&cpu.requests, self.outstanding)),
+            false => walked.max(self.room_for(number, address)),
         }
     }
 
+    /// The time at which a cpu may ask for the line at an address.
+    fn room_for(&self, cpu: usize, address: u64) -> u64 {
+        let requests = &self.cpus[cpu].requests;
+        let all: Vec<u64> = requests.iter().map(|(done, _)| *done).collect();
+        let any = room(&all, self.outstanding);
+        if self.of_bank == 0 {
+            return any;
+        }
+        let bank = |line: u64| line % 4;
+        let same = requests
+            .iter()
+            .filter(|(_, line)| bank(*line) == bank(address / self.line_bytes));
+        let same: Vec<u64> = same.map(|(done, _)| *done).collect();
+        any.max(room(&same, self.of_bank))
+    }
+
     /// A request that no piece makes.
-    pub fn request(&mut self, cpu: usize, done: u64) {
-        self.cpus[cpu].requests.push(done);
+    pub fn request(&mut self, cpu: usize, done: u64, address: u64) {
+        self.cpus[cpu].requests.push((done, address / self.line_bytes));
     }
 
     /// How long the piece holds the cpu up that was asked for so.
-    pub fn hold(&mut self, number: usize, op: Op, asked: u64, near: bool, latency: &Latency) -> Share {
+    pub fn hold(&mut self, number: usize, op: Op, asked: u64, near: bool, latency: &Latency, address: u64) -> Share {
         let takes = latency.sum();
         let done = asked + takes;
         let cpu = &mut self.cpus[number];
         if !near && !self.joined {
-            cpu.requests.push(done);
+            cpu.requests.push((done, address / self.line_bytes));
         }
         let (wait, refill) = if op == Op::Write {
             if near && takes == 0 {

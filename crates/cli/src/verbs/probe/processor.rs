@@ -15,8 +15,13 @@ pub fn text(processor: &Processor, width: usize, details: bool) -> String {
     }
     text += &wrapped(
         &format!(
-            "  One cpu has up to {:.1} lines on their way from memory at once.",
-            processor.lines_at_once()
+            "  One cpu has up to {:.1} lines on their way at once{}.",
+            processor.lines_at_once(),
+            processor
+                .lines_of_bank_at_once()
+                .map_or_else(String::new, |lines| format!(
+                    ", {lines:.1} where they are a multiple of four lines apart"
+                ))
         ),
         width,
     );

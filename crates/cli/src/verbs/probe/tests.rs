@@ -46,6 +46,8 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             chains: [(1, 100.0), (8, 12.5)]
                 .map(|(chains, ns)| Chains { chains, ns })
                 .to_vec(),
+            chains_of_all: Vec::new(),
+            chains_of_bank: Vec::new(),
             stream: Stream {
                 one_cpu_gbps: 12.0,
                 all_cpus_gbps: 20.0,
