@@ -7,8 +7,9 @@
 """
 
 from ._domicile import DomicileError, Machine, Table, Trace, __version__, machines
-from .recording import record, sweep
+from .recording import record
 from .results import Result, advise, compare, read, simulate
+from .sweeps import minimise, sweep
 
 __all__ = [
     "DomicileError",
@@ -22,6 +23,7 @@ __all__ = [
     "advise",
     "compare",
     "machines",
+    "minimise",
     "read",
     "record",
     "simulate",

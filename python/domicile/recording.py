@@ -1,4 +1,4 @@
-"""Recording programs and running sweeps, by the `domicile` command."""
+"""Recording programs, by the `domicile` command."""
 
 import os
 import pathlib
@@ -51,20 +51,3 @@ def _record(program, path, options, arguments):
         raise DomicileError(said.strip().removeprefix("domicile: "))
     # The program's own, and notes of the recorder.
     sys.stderr.write(said)
-
-
-def sweep(spec, output=None, *, threads=None):
-    """Simulates all combinations that a file (TOML) names, and returns the path of its rows (Parquet), as a text.
-
-    A sweep that was broken off goes on where it was. `output`: the name of the specification with .parquet, where not given.
-
-    Raises DomicileError where the specification is wrong. A combination that cannot be simulated is a row with its error.
-    """
-    output = os.fspath(output) if output is not None else str(pathlib.Path(spec).with_suffix(".parquet"))
-    words = [command(), "--quiet", "sweep", os.fspath(spec), "-o", output]
-    if threads is not None:
-        words += ["--threads", str(threads)]
-    done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, text=True)
-    if done.returncode != 0:
-        raise DomicileError(done.stderr.strip().removeprefix("domicile: "))
-    return output

@@ -9,6 +9,7 @@ mod machines;
 mod policies;
 mod result;
 mod simulation;
+mod sweeps;
 mod table;
 mod text;
 mod traces;
@@ -41,6 +42,9 @@ fn _domicile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<traces::Trace>()?;
     module.add_class::<result::Result>()?;
     module.add_class::<table::Table>()?;
+    module.add_class::<sweeps::Sweep>()?;
+    module.add_function(wrap_pyfunction!(sweeps::sweep_points, module)?)?;
+    module.add_function(wrap_pyfunction!(sweeps::sweep_traces, module)?)?;
     module.add_function(wrap_pyfunction!(machines::machines, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::advise, module)?)?;

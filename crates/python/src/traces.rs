@@ -16,6 +16,8 @@ use crate::failed;
 pub struct Trace {
     pub trace: trace::Trace,
     path: Option<PathBuf>,
+    /// Of a trace that was made here.
+    bytes: Option<Vec<u8>>,
 }
 
 #[pymethods]
@@ -32,6 +34,7 @@ impl Trace {
         Ok(Trace {
             trace,
             path: Some(path),
+            bytes: None,
         })
     }
 
@@ -78,8 +81,20 @@ impl Trace {
             thread: threads.as_ref().map_or(0, |threads| threads[at]),
         };
         let bytes = written(name, (0..count).map(reference))?;
-        let trace = trace::Trace::from_bytes(bytes).map_err(failed)?;
-        Ok(Trace { trace, path: None })
+        let trace = trace::Trace::from_bytes(bytes.clone()).map_err(failed)?;
+        Ok(Trace {
+            trace,
+            path: None,
+            bytes: Some(bytes),
+        })
+    }
+
+    /// Writes a trace that was made of arrays to a file.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        let Some(bytes) = &self.bytes else {
+            return Err(failed("this trace is a file already: copy that"));
+        };
+        std::fs::write(&path, bytes).map_err(|error| failed(format_args!("{}: {error}", path.display())))
     }
 
     /// The file; None where it has none that is kept.

@@ -17,6 +17,6 @@ pub use error::SweepError;
 pub use file::Rows;
 pub use points::{Group, Point};
 pub use row::Row;
-pub use run::{Limits, batches, run, simulate};
+pub use run::{Limits, batches, failed, run, simulate, traces};
 pub use settings::{NotSettings, Setting, settings};
 pub use spec::Spec;

@@ -86,6 +86,30 @@ pub fn simulate(
     Ok(rows)
 }
 
+/// Rows of points that could not be simulated where they were sent.
+pub fn failed(spec: &Spec, numbers: &[u64], error: &str) -> Result<Vec<Row>, SweepError> {
+    let groups = groups(spec)?;
+    let points = groups
+        .iter()
+        .flat_map(|group| group.points.iter().map(move |point| (group, point)));
+    let these = points.filter(|(_, point)| numbers.contains(&point.number));
+    Ok(these
+        .map(|(group, point)| Row::of(group, point).with(Err(error.to_string())))
+        .collect())
+}
+
+/// The traces of these points.
+pub fn traces(spec: &Spec, numbers: &[u64]) -> Result<Vec<PathBuf>, SweepError> {
+    let mut traces: Vec<PathBuf> = Vec::new();
+    for group in groups(spec)? {
+        let is_asked_for = group.points.iter().any(|point| numbers.contains(&point.number));
+        if is_asked_for && !traces.contains(&group.trace) {
+            traces.push(group.trace);
+        }
+    }
+    Ok(traces)
+}
+
 /// What is to be done, in the sweep's order.
 fn left<'a>(groups: &'a [Group], done: &HashSet<String>, most: usize) -> Vec<(&'a Group, Vec<&'a Point>)> {
     let mut batches = Vec::new();

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use ::sweep::{Limits, Row, Rows, Spec, SweepError};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::Done;
 use crate::console::{self, Console};
@@ -40,11 +40,46 @@ pub struct Sweep {
     /// Simulate on this many threads [default: one for each cpu]
     #[arg(long, value_name = "N", value_parser = results::quantities::small_in(1..=u32::MAX))]
     threads: Option<u32>,
+
+    /// Simulate on the workers of a Dask cluster, whose scheduler has this address. The Python package has to be installed, here
+    /// (DOMICILE_PYTHON names the interpreter, else python3) and there
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["threads", "minimise"])]
+    dask: Option<String>,
+
+    /// Look for the parameters with which the run of one trace, machine and policy has least of this, by Optuna, instead of trying all.
+    /// The Python package has to be installed
+    #[arg(long, value_enum, value_name = "WHAT", requires = "over", conflicts_with_all = ["threads", "output"])]
+    minimise: Option<What>,
+
+    /// A parameter to look for, with the least and the most, as in trigger=16..1024; can be repeated
+    #[arg(long, value_name = "PARAM=FROM..TO", requires = "minimise")]
+    over: Vec<String>,
+
+    /// So many settings are tried
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = results::quantities::small_in(1..=1_000_000), requires = "minimise")]
+    trials: u32,
+
+    /// Which are tried depends on this
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = results::quantities::count, requires = "minimise")]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// What all threads wait for caches, memory and the TLB
+    Stall,
+    /// From the first reference to the end
+    Time,
+    /// What the policy takes
+    Overhead,
 }
 
 impl Sweep {
     pub fn run(&self, console: &mut Console) -> Done {
         let spec = Spec::read(&self.spec).map_err(failure)?;
+        if self.dask.is_some() || self.minimise.is_some() {
+            return self.in_python(console);
+        }
         let output = match &self.output {
             Some(output) => output.clone(),
             None => self.spec.with_extension("parquet"),
@@ -84,6 +119,51 @@ impl Sweep {
             true => rows.rows().iter().try_for_each(|row| console.line(row))?,
             false => console.text(&text(rows.rows(), &output))?,
         }
+        console.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Sweep {
+    /// What the Python package does.
+    fn in_python(&self, console: &mut Console) -> Done {
+        let python = std::env::var_os("DOMICILE_PYTHON").unwrap_or_else(|| "python3".into());
+        let mut command = Command::new(&python);
+        command.args(["-m", "domicile.sweeps"]).arg(&self.spec);
+        if let Some(output) = &self.output {
+            command.arg("--output").arg(output);
+        }
+        if let Some(address) = &self.dask {
+            command.args(["--dask", address]);
+        }
+        if let Some(what) = self.minimise.and_then(|what| what.to_possible_value()) {
+            command.args(["--minimise", what.get_name()]);
+            command.args(["--trials", &self.trials.to_string(), "--seed", &self.seed.to_string()]);
+            self.over.iter().for_each(|over| {
+                command.args(["--over", over]);
+            });
+        }
+        let done = command.output().map_err(|error| {
+            Failure::work(format!(
+                "cannot start {}: {error}; name a Python in DOMICILE_PYTHON",
+                python.display()
+            ))
+        })?;
+        if !done.status.success() {
+            let said = String::from_utf8_lossy(&done.stderr);
+            let last = said.trim().lines().last().unwrap_or_default();
+            let hint = match last.contains("No module named") {
+                true => {
+                    "; install Domicile's Python package (make wheel), or name a Python that has it in DOMICILE_PYTHON"
+                }
+                false => "",
+            };
+            return Err(Failure::work(format!(
+                "{}{hint}",
+                last.trim_start_matches("domicile: ")
+            )));
+        }
+        console.text(&String::from_utf8_lossy(&done.stdout))?;
         console.flush()?;
         Ok(ExitCode::SUCCESS)
     }
