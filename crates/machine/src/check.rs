@@ -108,6 +108,7 @@ fn core(core: &Core) -> Result<(), Fault> {
         return Err(Fault::value("core.instructions_per_clock", each, "0.01 to 64"));
     }
     for (key, ns) in [
+        ("core.line_ns", core.line_ns),
         ("core.set_refill_ns", core.set_refill_ns),
         ("core.set_rewrite_ns", core.set_rewrite_ns),
         ("core.misprediction_ns", core.misprediction_ns),

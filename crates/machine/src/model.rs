@@ -91,6 +91,9 @@ pub struct Core {
     /// Of these, lines whose numbers are the same modulo 4, 0 to 256; 0: any. Steps of a multiple of four lines meet that bound
     /// (Granite Rapids: 8 of some 20, by `domicile probe`).
     pub outstanding_of_bank: u32,
+    /// Between two lines that come to a core from a third level or memory, prefetched ones too, 0 to 1000; 0: any number comes at once.
+    /// It is what one core can read (Granite Rapids: 2.3 ns or 27 GB/s, by `domicile probe`).
+    pub line_ns: f64,
     /// Stores of one cpu that wait without holding it up, 1 to 4096.
     pub store_buffer: u32,
     /// Between two lines that come to one set of the first cache, 0 to 1000; 0: a set takes any number at once. It shows where

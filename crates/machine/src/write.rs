@@ -68,6 +68,9 @@ impl Machine {
             if core.outstanding_of_bank > 0 {
                 out.key("outstanding_of_bank", core.outstanding_of_bank);
             }
+            if core.line_ns > 0.0 {
+                out.key("line_ns", number(core.line_ns));
+            }
             out.key("store_buffer", core.store_buffer);
             if core.set_refill_ns > 0.0 {
                 out.key("set_refill_ns", number(core.set_refill_ns));

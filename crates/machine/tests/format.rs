@@ -428,6 +428,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 window: 224,
                 outstanding: 10,
                 outstanding_of_bank: levels as u32,
+                line_ns: levels as f64 * 0.25,
                 store_buffer: 48,
                 set_refill_ns: levels as f64 - 1.0,
                 set_rewrite_ns: (levels as f64 - 1.0) * 5.5,

@@ -195,6 +195,7 @@ fn a_core_that_overlaps() {
         window: 224,
         outstanding: 10,
         outstanding_of_bank: 0,
+        line_ns: 0.0,
         store_buffer: 48,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,

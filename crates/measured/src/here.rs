@@ -255,12 +255,14 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     let lines = processor.lines_at_once().round().clamp(1.0, 256.0);
     let of_bank = processor.lines_of_bank_at_once();
     let of_bank = of_bank.map(|lines| lines.round().clamp(1.0, 256.0));
+    let line_ns = processor.stream.line_ns().map_or(0.0, hundredths).clamp(0.0, 1000.0);
     let pace = processor.pace.instructions_per_clock;
     report.machine.core = Some(Core {
         instructions_per_clock: tenths(pace.unwrap_or(USUAL_PACE)).clamp(0.1, 64.0),
         window: processor.window.unwrap_or(USUAL_WINDOW),
         outstanding: lines as u32,
         outstanding_of_bank: of_bank.map_or(0, |lines| lines as u32),
+        line_ns,
         store_buffer: USUAL_STORE_BUFFER,
         set_refill_ns: hundredths(processor.sets.refill_ns),
         set_rewrite_ns: hundredths(processor.sets.rewrite_ns),
@@ -274,6 +276,10 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     if let Some(lines) = of_bank {
         let text = format!("{lines} of them where lines are a multiple of four apart");
         note_measured(report, "core.outstanding_of_bank", text);
+    }
+    if line_ns > 0.0 {
+        let text = format!("{line_ns} ns from line to line that a core reads in order beyond its second level");
+        note_measured(report, "core.line_ns", text);
     }
     if processor.sets.refill_ns > 0.0 {
         let Sets { refill_ns, rewrite_ns } = processor.sets;

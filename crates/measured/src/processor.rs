@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::saved::Identity;
 use super::{Effort, Point, saved};
-use machine::HostReport;
+use machine::{HostReport, Kind};
 
 use chains::{BYTES, Room};
 
@@ -138,7 +138,7 @@ impl Memory {
     fn measure(room: &Room, host: &HostReport, effort: Effort) -> Memory {
         Memory {
             // First: it leaves none of the room's lines in the caches.
-            stream: stream::stream(host.machine.cpus, effort),
+            stream: stream::stream(host.machine.cpus, beyond_second(host), effort),
             chains: chains::chains(room, effort),
             chains_of_all: chains::chains(&Room::of(Lines::All, BYTES), effort),
             chains_of_bank: chains::chains(&Room::of(Lines::OfBank, BYTES / 4), effort),
@@ -149,6 +149,7 @@ impl Memory {
     fn better_of(mut self, other: Memory) -> Memory {
         self.stream.one_cpu_gbps = self.stream.one_cpu_gbps.max(other.stream.one_cpu_gbps);
         self.stream.all_cpus_gbps = self.stream.all_cpus_gbps.max(other.stream.all_cpus_gbps);
+        self.stream.last_level_gbps = self.stream.last_level_gbps.max(other.stream.last_level_gbps);
         for (chains, others) in [
             (&mut self.chains, other.chains),
             (&mut self.chains_of_all, other.chains_of_all),
@@ -162,6 +163,22 @@ impl Memory {
             at.ns = at.ns.min(other.ns);
         }
         self
+    }
+}
+
+/// Twice what the caches before a third level hold, where it has four times as much; else 0.
+fn beyond_second(host: &HostReport) -> u64 {
+    let data = || {
+        host.machine
+            .caches
+            .iter()
+            .filter(|cache| cache.kind != Kind::Instruction)
+    };
+    let second = data().filter(|cache| cache.level == 2).map(|cache| cache.bytes).max();
+    let third = data().filter(|cache| cache.level >= 3).map(|cache| cache.bytes).max();
+    match (second, third) {
+        (Some(second), Some(third)) if third >= 4 * second => 2 * second,
+        _ => 0,
     }
 }
 

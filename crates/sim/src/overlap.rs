@@ -95,6 +95,8 @@ struct AtHand {
     refill: Units,
     /// When what its address comes from has come.
     address: Units,
+    /// When its instruction entered.
+    entered: Units,
     /// When it is asked for by a prefetch of the program, at the latest.
     ahead: Option<Units>,
     /// The first piece of its reference.
@@ -337,12 +339,17 @@ impl Engine {
         }
         let upgrade = overlap.at_hand.upgrade.take();
         let upgrade_takes = upgrade.map_or(0, |upgrade| upgrade.cost);
-        let takes = upgrade_takes + base + late;
-        let done = a.now + takes;
         let room = overlap.room(a.who.cpu);
         let cpu = &mut self.cpus[a.who.cpu as usize];
         let lane = &mut overlap.lanes[a.who.cpu as usize];
         let at_hand = &mut overlap.at_hand;
+        let far = found.is_none_or(|(step, _)| step.far);
+        let turn = match at_hand.data && far && !at_hand.near && !at_hand.joined {
+            true => lane.line_turn(a.now, at_hand.entered),
+            false => 0,
+        };
+        let takes = upgrade_takes + base + late + turn;
+        let done = a.now + takes;
         let (wait, refill) = if !at_hand.data {
             (takes, 0)
         } else {
@@ -445,6 +452,9 @@ impl Engine {
             if coming.cpu == a.who.cpu && coming.at > at {
                 (at, from) = (coming.at, coming.from);
             }
+        }
+        if !a.fetch && holder.is_none_or(|step| step.far) {
+            at += overlap.lanes[a.who.cpu as usize].line_turn(a.now, overlap.at_hand.entered);
         }
         overlap.comes = Coming {
             at,

@@ -24,6 +24,8 @@ pub struct Step {
     pub inclusive: bool,
     /// Whether the instance serves one core only.
     pub private: bool,
+    /// Whether it is of a third level or further out.
+    pub far: bool,
     /// Whether a hit leaves something to do: it takes time, a prefetcher sees it, or the line may still be on its way.
     pub counts_hits: bool,
     /// Whether cpus overlap, so that what a hit takes is worked out elsewhere.
@@ -103,6 +105,7 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
         allocate_on_write: shape.allocate_on_write,
         inclusive: shape.inclusive,
         private: layout.places[instance].private,
+        far: layout.caches[kind].level >= 3,
         hit: shape.hit,
         mask: mask.unwrap_or(0),
         counts_hits: shape.hit > 0

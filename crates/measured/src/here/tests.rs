@@ -73,6 +73,7 @@ fn processor() -> Processor {
         stream: Stream {
             one_cpu_gbps: 20.0,
             all_cpus_gbps: 40.0,
+            last_level_gbps: 0.0,
         },
         strides: [
             (64, 4.0),

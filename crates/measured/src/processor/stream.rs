@@ -19,6 +19,17 @@ pub struct Stream {
     pub one_cpu_gbps: f64,
     /// By all of them at once.
     pub all_cpus_gbps: f64,
+    /// By one cpu, of what the last level holds and no cache before it; 0: not known.
+    #[serde(default)]
+    pub last_level_gbps: f64,
+}
+
+impl Stream {
+    /// Nanoseconds between two lines of 64 bytes that come to a core from beyond its second level; none where that is not known.
+    pub fn line_ns(self) -> Option<f64> {
+        let most = self.last_level_gbps.max(self.one_cpu_gbps);
+        (self.last_level_gbps > 0.0).then(|| 64.0 / most)
+    }
 }
 
 /// Cpus that read at once at most: what a node gives is reached by fewer.
@@ -27,7 +38,8 @@ const READERS_MAX: u32 = 32;
 /// Bytes of all readers together.
 const SHARED: u64 = 256 << 20;
 
-pub fn stream(cpus: u32, effort: Effort) -> Stream {
+/// `beyond`: bytes that the second level does not hold, and the last one does; 0 where there is no third.
+pub fn stream(cpus: u32, beyond: u64, effort: Effort) -> Stream {
     let one = of_readers(1, effort);
     let readers = cpus.clamp(1, READERS_MAX);
     Stream {
@@ -37,6 +49,7 @@ pub fn stream(cpus: u32, effort: Effort) -> Stream {
         } else {
             of_readers(readers, effort).max(one)
         },
+        last_level_gbps: if beyond == 0 { 0.0 } else { again(beyond, effort) },
     }
 }
 
@@ -62,6 +75,19 @@ fn of_readers(readers: u32, effort: Effort) -> f64 {
         times.fold(0.0, f64::max)
     });
     (each * 8 * u64::from(readers)) as f64 / slowest / 1e9
+}
+
+/// Gigabytes a second of reading so many bytes again and again.
+fn again(bytes: u64, effort: Effort) -> f64 {
+    let words = vec![1u64; (bytes / 8) as usize];
+    black_box(sum(&words));
+    let round = |_| {
+        let begin = thread_time();
+        black_box(sum(black_box(&words)));
+        (thread_time() - begin).as_secs_f64()
+    };
+    let seen = (0..4 * rounds(effort)).map(round).collect();
+    bytes as f64 / least(seen).max(1e-9) / 1e9
 }
 
 fn sum(words: &[u64]) -> u64 {

@@ -37,6 +37,7 @@ impl Engine {
         let (period, window, ahead) = (overlap.period, overlap.window, overlap.ahead);
         let lane = &mut overlap.lanes[a.who.cpu as usize];
         let entered = lane.entered(clock, cpu.passed, period, window, ahead);
+        overlap.at_hand.entered = entered;
         // The pieces of a reference begin together, whatever waits for them.
         if first || !overlap.depends.is_known(a.pc_site) {
             overlap.at_hand.address = overlap.depends.address(a.who.thread, a.pc_site);
@@ -99,6 +100,7 @@ impl Engine {
         let (period, window, ahead) = (overlap.period, overlap.window, overlap.ahead);
         let lane = &mut overlap.lanes[who.cpu as usize];
         let entered = lane.entered(cpu.clock, cpu.passed, period, window, ahead);
+        overlap.at_hand.entered = entered;
         let known = overlap.depends.address(who.thread, site);
         Some(entered.max(known).max(lane.room(address >> overlap.line_bits)))
     }

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use machine::Core;
 
 use super::sets::Sets;
-use crate::clock::Units;
+use crate::clock::{Units, units};
 
 /// One cpu.
 pub struct Lane {
@@ -27,6 +27,9 @@ pub struct Lane {
     walks: BinaryHeap<Reverse<Units>>,
     /// When the latest stores leave the buffer: as many as it has room for, or fewer.
     pub stores: VecDeque<Units>,
+    /// Between two lines from far away, and up to when one comes.
+    line: Units,
+    taken: Units,
     /// `None` where sets take any number of lines at once.
     pub sets: Option<Sets>,
 }
@@ -51,6 +54,8 @@ impl Lane {
             banks: std::array::from_fn(|_| vec![Reverse(0); core.outstanding_of_bank as usize].into()),
             walks: vec![Reverse(0); walkers].into(),
             stores: VecDeque::with_capacity(core.store_buffer as usize),
+            line: units(core.line_ns),
+            taken: 0,
             sets,
         }
     }
@@ -156,6 +161,17 @@ impl Lane {
         first.0 - begins
     }
 
+    /// How much later a line from far away comes that is asked for at `asked`, by an instruction that entered at `entered`.
+    #[inline]
+    pub fn line_turn(&mut self, asked: Units, entered: Units) -> Units {
+        if self.line == 0 {
+            return 0;
+        }
+        let turn = asked.max(self.taken);
+        self.taken = self.taken.max(entered) + self.line;
+        turn - asked
+    }
+
     #[inline]
     pub fn request(&mut self, line: u64, done: Units) {
         for of in [&mut self.requests, &mut self.banks[bank(line)]] {
@@ -185,6 +201,7 @@ mod tests {
             window: WINDOW as u32,
             outstanding: 1,
             outstanding_of_bank: 0,
+            line_ns: 0.0,
             store_buffer: 1,
             set_refill_ns: 0.0,
             set_rewrite_ns: 0.0,

@@ -26,6 +26,7 @@ fn machine() -> Machine {
         window: 100,
         outstanding: 10,
         outstanding_of_bank: 0,
+        line_ns: 0.0,
         store_buffer: 8,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,

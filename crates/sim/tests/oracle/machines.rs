@@ -301,6 +301,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
         (1..6u32, 0..4u32),
         1..6u32,
         select(vec![0.0, 0.0, 0.6, 3.0]),
+        select(vec![0.0, 2.0, 40.0]),
         select(vec![0.0, 5.0]),
         select(vec![0.0, 4.0, 60.0]),
     );
@@ -313,6 +314,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
             (outstanding, outstanding_of_bank),
             store_buffer,
             set_refill_ns,
+            line_ns,
             set_rewrite_ns,
             misprediction_ns,
         ) = core;
@@ -321,6 +323,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
             window,
             outstanding,
             outstanding_of_bank,
+            line_ns,
             store_buffer,
             set_refill_ns,
             set_rewrite_ns,

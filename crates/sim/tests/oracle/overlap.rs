@@ -29,6 +29,7 @@ fn machine(window: u32, outstanding: u32, store_buffer: u32) -> Machine {
         window,
         outstanding,
         outstanding_of_bank: 0,
+        line_ns: 0.0,
         store_buffer,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,
@@ -692,6 +693,7 @@ proptest! {
         if let Some(core) = &mut alone.core {
             core.instructions_per_clock = 1.0;
             core.set_refill_ns = 0.0;
+            core.line_ns = 0.0;
         }
         let mut plain = alone.clone();
         plain.core = None;

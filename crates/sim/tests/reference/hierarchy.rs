@@ -109,6 +109,8 @@ pub struct Hierarchy {
     near: bool,
     /// The piece was found, and another core's line is modified: what that takes.
     transferred: Option<u64>,
+    /// What is brought is brought because of a fetch.
+    for_fetch: bool,
     /// What the cpu waits for its translation.
     tlb: u64,
     /// By cpu, what it waited for in caches of its path, and where no cache answers.
@@ -158,6 +160,7 @@ impl Hierarchy {
         Hierarchy {
             overlap: Overlap::new(machine, dependences, paces, mispredictions, changes),
             near: false,
+            for_fetch: false,
             transferred: None,
             tlb: 0,
             streams,
@@ -242,14 +245,14 @@ impl Hierarchy {
                         times,
                         self.near,
                         place,
-                        first.cache.ways.into(),
-                        piece.virtual_address,
+                        (first.cache.ways.into(), piece.virtual_address),
                     )
                 }
                 None => overlap.ask(cpu, piece.op, times[0], times[1], self.near, piece.virtual_address),
             };
         }
         let piece = &piece;
+        self.for_fetch = piece.op == Op::Fetch;
         self.looked_up.clear();
         self.memory.reached = false;
         let wait = self.walk(piece, &path, true);
@@ -320,6 +323,7 @@ impl Hierarchy {
 
     /// A prefetch of the program where cpus overlap; its page has a frame. `clock`: the cpu's.
     pub fn prefetch_overlapping(&mut self, piece: &Piece, clock: u64) {
+        self.for_fetch = false;
         let path = self.data_paths[piece.cpu as usize].clone();
         let (Some(&first), Some(overlap)) = (path.first(), &mut self.overlap) else {
             return;
@@ -371,6 +375,12 @@ impl Hierarchy {
                 (hit + late.sum(), if late.sum() > 0 { late.from } else { From::Cache })
             }
         };
+        let far = holder.is_none_or(|holder| self.instances[holder].cache.level >= 3);
+        let turn = match self.overlap.as_mut().filter(|_| far && !self.for_fetch) {
+            Some(overlap) => overlap.line_turn(ahead.cpu as usize, ahead.asked),
+            None => 0,
+        };
+        let takes = takes + turn;
         for &instance in without.iter().rev() {
             self.fill(instance, ahead);
             self.instances[instance].taken_ahead(ahead.physical_address);
@@ -465,6 +475,7 @@ impl Hierarchy {
                 upgrade,
                 base: Wait::of(from, wait.sum() - upgrade),
                 late,
+                far: found.is_none_or(|level| self.instances[path[level]].cache.level >= 3),
             };
             let address = piece.virtual_address;
             let share = overlap.hold(piece.cpu as usize, piece.op, piece.asked, self.near, &latency, address);

@@ -17,6 +17,8 @@ pub struct Latency {
     pub base: Wait,
     /// For a line that has not come: beyond the hit.
     pub late: Wait,
+    /// Whether it comes from a third level or memory.
+    pub far: bool,
 }
 
 impl Latency {
@@ -66,6 +68,9 @@ pub struct Overlap {
     outstanding: usize,
     of_bank: usize,
     line_bytes: u64,
+    /// Between two lines from far away, and by cpu up to when one comes.
+    line: u64,
+    lines_until: Vec<u64>,
     store_buffer: usize,
     pub period: u64,
     cpus: Vec<Cpu>,
@@ -181,6 +186,8 @@ impl Overlap {
             window: core.window as usize,
             outstanding: core.outstanding as usize,
             of_bank: core.outstanding_of_bank as usize,
+            line: super::units(core.line_ns),
+            lines_until: vec![0; machine.cpus as usize],
             line_bytes: machine
                 .caches
                 .iter()
@@ -329,8 +336,7 @@ impl Overlap {
         [clock, refill]: [u64; 2],
         near: bool,
         (set, line): (u64, u64),
-        ways: u64,
-        address: u64,
+        (ways, address): (u64, u64),
     ) -> u64 {
         let asked = self.ask(cpu, op, clock, refill, near, address);
         self.joined = false;
@@ -420,6 +426,17 @@ impl Overlap {
         any.max(room(&same, self.of_bank))
     }
 
+    /// How much later a line from far away comes for having its turn.
+    pub fn line_turn(&mut self, cpu: usize, asked: u64) -> u64 {
+        if self.line == 0 {
+            return 0;
+        }
+        let (entered, until) = (self.cpus[cpu].entered, &mut self.lines_until[cpu]);
+        let turn = asked.max(*until);
+        *until = (*until).max(entered) + self.line;
+        turn - asked
+    }
+
     /// A request that no piece makes.
     pub fn request(&mut self, cpu: usize, done: u64, address: u64) {
         self.cpus[cpu].requests.push((done, address / self.line_bytes));
@@ -427,7 +444,11 @@ impl Overlap {
 
     /// How long the piece holds the cpu up that was asked for so.
     pub fn hold(&mut self, number: usize, op: Op, asked: u64, near: bool, latency: &Latency, address: u64) -> Share {
-        let takes = latency.sum();
+        let turn = match latency.far && !near && !self.joined {
+            true => self.line_turn(number, asked),
+            false => 0,
+        };
+        let takes = latency.sum() + turn;
         let done = asked + takes;
         let cpu = &mut self.cpus[number];
         if !near && !self.joined {

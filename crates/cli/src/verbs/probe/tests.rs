@@ -51,6 +51,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             stream: Stream {
                 one_cpu_gbps: 12.0,
                 all_cpus_gbps: 20.0,
+                last_level_gbps: 0.0,
             },
             strides: vec![Point { bytes: 64, ns: 6.0 }],
             transfers: vec![Transfer {
