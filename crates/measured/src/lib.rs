@@ -231,16 +231,19 @@ fn timed(sizes: &[u64], mut curve: Vec<Point>, described: &Described, effort: Ef
     curve
 }
 
-/// The figures that two curves come to, and memory's time, which is taken by lines that no prefetcher brings.
+/// The figures that two curves come to, and the times of the last level and of memory, which are taken by lines that no prefetcher brings.
 fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, described: &Described, effort: Effort) -> Measured {
     let capacity = knee::capacity(&curve, described.private);
     let largest = curve.iter().map(|point| point.bytes).max().unwrap_or(described.largest);
     // Half of the lines of as much memory.
     let apart_ns = chase::lines_apart(largest / 2, described.page_bytes, effort);
+    // Half-way between what the cache before holds and what this one does, likewise.
+    let inside = (described.private as f64 * capacity.bytes as f64).sqrt() as u64;
+    let inside_ns = chase::lines_apart(inside / 2, described.page_bytes, effort);
     let reach = knee::reach(&tlb_curve, knee::within(&curve, described.private));
     Measured {
         cache_bytes: capacity.bytes,
-        cache_ns: capacity.inside_ns,
+        cache_ns: inside_ns.clamp(capacity.inside_ns, apart_ns.max(capacity.outside_ns)),
         // Never less than by all lines, whatever a busy moment did.
         memory_ns: apart_ns.max(capacity.outside_ns),
         tlb_reach_bytes: reach.map(|reach| reach.bytes),
