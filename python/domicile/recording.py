@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -28,15 +29,21 @@ def record(program, path=None, *, options=(), **arguments):
     """Records which memory a program touches: a `Trace`.
 
     `program`: the program and its arguments. `path`: where the trace is kept; without it, it is kept as long as the `Trace` is.
-    `options`: of `domicile record`, as in ["--from", "main"]. Other arguments (cwd, env, stdin ...) go to `subprocess.run`.
+    `options`: of `domicile record`, as in ["--from", "main"]. Other arguments (cwd, env, stdin, stdout) go to `subprocess.Popen`; the
+    program reads nothing where `stdin` is not given. Ctrl-C ends both.
 
     Raises DomicileError where it could not be recorded. A program that fails is none: its trace is of what it did.
     """
+    if isinstance(program, (str, bytes)) or isinstance(options, (str, bytes)):
+        raise DomicileError("give the program and its arguments as a list, as in ['sort', 'big.txt'], and so `options`")
+    if other := arguments.keys() - {"cwd", "env", "stdin", "stdout"}:
+        raise DomicileError(f"`{sorted(other)[0]}` is none of the arguments cwd, env, stdin and stdout")
     if path is None:
         with tempfile.TemporaryDirectory(prefix="domicile-") as folder:
             file = pathlib.Path(folder) / "program.dtr"
             _record(program, file, options, arguments)
             return Trace._unnamed(file)
+    path = os.path.abspath(path)
     if os.path.exists(path):
         raise DomicileError(f"{path} exists: take another name, or remove it")
     _record(program, path, options, arguments)
@@ -45,9 +52,21 @@ def record(program, path=None, *, options=(), **arguments):
 
 def _record(program, path, options, arguments):
     words = [command(), "--quiet", "record", *options, "-o", os.fspath(path), "--", *map(os.fspath, program)]
-    done = subprocess.run(words, stderr=subprocess.PIPE, check=False, **arguments)
-    said = done.stderr.decode(errors="replace")
+    # A session of its own: the terminal's Ctrl-C comes to us alone, and is sent on once.
+    arguments = {"stdin": subprocess.DEVNULL, **arguments}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True, **arguments) as process:
+        try:
+            _, said = process.communicate()
+        except BaseException:
+            # It has a session of its own, so that nobody else ends it.
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    said = said.decode(errors="replace")
     if not os.path.exists(path):
-        raise DomicileError(said.strip().removeprefix("domicile: "))
+        raise DomicileError(said.strip().removeprefix("domicile: ") or f"nothing was recorded: {' '.join(words)}")
     # The program's own, and notes of the recorder.
     sys.stderr.write(said)

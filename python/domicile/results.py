@@ -78,14 +78,14 @@ def simulate(trace, machine, policies=None, **options):
     `trace`: a `Trace` or its file. `machine`: a `Machine`, a preset's name, a machine file, or "host". `policies`: a name or several;
     page-coloring where none is given. Options:
 
-    set: parameters of policies, as in ["migrate.trigger=64"]
+    set: parameters of policies, as in {"migrate.trigger": 64} or ["migrate.trigger=64"]
     changes: changes of the program's data, as `domicile simulate --change` takes them
     by: splits the counts, too; any of thread, structure, line, page, time, stack
     seed: of everything that is random
     cpus: gives the machine so many
     classes: whether misses are classified, which takes longer (True)
     """
-    return Result(_domicile.simulate(_opened(trace), machine, policies, **options))
+    return Result(_domicile.simulate(_opened(trace), machine, policies, **_lists(options)))
 
 
 def advise(trace, machine="host", policies=None, **options):
@@ -93,18 +93,32 @@ def advise(trace, machine="host", policies=None, **options):
 
     As `simulate`; options are `set`, `seed`, `cpus`, and `exact` (causes and reuse from all of a long run, and not from samples).
     """
-    return Result(_domicile.advise(_opened(trace), machine, policies, **options))
+    return Result(_domicile.advise(_opened(trace), machine, policies, **_lists(options)))
 
 
 def compare(before, after, *, policy=None):
     """What is better after a change, and what is worse. `policy`: which outcome is compared, where a result has several."""
+    if not (isinstance(before, Result) and isinstance(after, Result)):
+        raise _domicile.DomicileError("two results are compared: give what `simulate`, `advise` or `read` returned")
     return Result(_domicile.compare(before._native, after._native, policy=policy))
 
 
 def read(path):
     """A result that was saved, or that the command line wrote with --json or -o."""
-    with open(path, encoding="utf-8") as file:
-        return Result(_domicile.Result.from_json(file.read()))
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    try:
+        return Result(_domicile.Result.from_json(text))
+    except _domicile.DomicileError as error:
+        raise _domicile.DomicileError(f"{path}: {error}") from None
+
+
+def _lists(options):
+    """One text stands for a list of one, and parameters may be a dict."""
+    given = dict(options)
+    if isinstance(given.get("set"), dict):
+        given["set"] = [f"{name}={value}" for name, value in given["set"].items()]
+    return {name: [value] if name in ("set", "by", "changes") and isinstance(value, str) else value for name, value in given.items()}
 
 
 def _opened(trace):

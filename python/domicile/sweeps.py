@@ -51,10 +51,13 @@ def _on_cluster(spec, output, dask, batch):
         text = spec.read_text(encoding="utf-8")
     except OSError as error:
         raise DomicileError(f"{spec}: {error.strerror}") from error
+    own = not isinstance(dask, distributed.Client)
+    try:
+        client = distributed.Client(dask) if own else dask
+    except (OSError, ValueError) as error:
+        raise DomicileError(f"cannot reach the Dask scheduler {dask}: {error}") from error
     folder = str(spec.parent.resolve())
     rows = _domicile.Sweep(text, folder, output)
-    own = not isinstance(dask, distributed.Client)
-    client = distributed.Client(dask) if own else dask
     try:
         # Dask sends the tasks of a worker that died to another one.
         futures = {client.submit(_points, text, folder, batch_of, pure=False, retries=2): batch_of for batch_of in rows.batches(batch)}
@@ -98,9 +101,22 @@ def minimise(trace, machine, policy, over, what="stall", *, trials=64, batch=8, 
     read = {"stall": _stall, "time": lambda of: of["wall"], "overhead": lambda of: of["policy_overhead"]}
     if what not in read:
         raise DomicileError(f"`{what}` cannot be minimised: give one of {', '.join(read)}")
-    if not over:
+    _domicile.check_policy(policy, list(options.get("set", ())))
+    if not isinstance(over, dict) or not over:
         raise DomicileError("`over` names no parameter: give one at least, as in {'migrate.trigger': (16, 1024)}")
+    for name, count in (("trials", trials), ("batch", batch), ("threads", threads or 1)):
+        if count < 1:
+            raise DomicileError(f"`{name}` is {count}: give 1 at least")
     fixed = list(options.pop("set", ()))
+    for name, values in over.items():
+        if isinstance(values, tuple):
+            whole = len(values) == 2 and all(isinstance(value, int) for value in values) and values[0] <= values[1]
+            if not whole:
+                raise DomicileError(f"`{name}` is {values}: give the least and the most, two whole numbers, or a list of values")
+        elif not isinstance(values, list) or not values:
+            raise DomicileError(f"`{name}` is {values!r}: give the least and the most in a tuple, or a list of values")
+        for value in values:
+            _domicile.check_policy(policy, [f"{name}={value}"])
     trace = trace if isinstance(trace, _domicile.Trace) else _domicile.Trace(trace)
 
     def one(setting):
@@ -147,7 +163,10 @@ def _minimise_by(spec, what, over, trials, seed):
             bounds = (int(least), int(most))
         except ValueError:
             raise DomicileError(f"--over {one}: give the least and the most, as in {policy}.trigger=16..1024") from None
-        ranges[name if "." in name else f"{policy}.{name}"] = bounds
+        name = name if "." in name else f"{policy}.{name}"
+        if name in ranges:
+            raise DomicileError(f"--over names {name} twice")
+        ranges[name] = bounds
     fixed = [f"{name}={value}" for name, value in of.get("set", {}).items() if name not in ranges]
     trace = pathlib.Path(spec).parent / of["traces"][0]
     best, study = minimise(trace, of["machines"][0], policy, ranges, what, trials=trials, seed=seed, set=fixed)

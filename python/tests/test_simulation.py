@@ -167,6 +167,20 @@ class PoliciesInPython(unittest.TestCase):
         with self.assertRaisesRegex(ZeroDivisionError, "in the policy"):
             domicile.simulate(self.trace, "flash-cc-numa", Broken())
 
+        class NoSuchNode:
+            def place(self, touch, world):
+                return {"node": 99}
+
+        with self.assertRaisesRegex(ValueError, "no node 99"):
+            domicile.simulate(self.trace, "flash-cc-numa", NoSuchNode())
+
+        class Mistyped:
+            def place(self, touch, world):
+                return {"colour": 0}
+
+        with self.assertRaisesRegex(ValueError, "colour"):
+            domicile.simulate(self.trace, "flash-cc-numa", Mistyped())
+
         class Wrong:
             def place(self, touch, world):
                 return 3
@@ -175,6 +189,31 @@ class PoliciesInPython(unittest.TestCase):
             domicile.simulate(self.trace, "flash-cc-numa", Wrong())
         with self.assertRaisesRegex(TypeError, "neither the name"):
             domicile.simulate(self.trace, "flash-cc-numa", [7])
+
+
+class WholeRuns(unittest.TestCase):
+    def test_a_program_that_crashes_is_no_whole_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertWarnsRegex(UserWarning, "not a whole run: .*signal"):
+                trace = domicile.record(["sh", "-c", "kill -SEGV $$"], f"{folder}/crash.dtr")
+            self.assertEqual(len(trace.notes), 1)
+            self.assertIn("Not a whole run", str(domicile.advise(trace, "zen3-milan")))
+            with open(f"{folder}/crash.dtr", "rb") as file:
+                half = file.read()
+            with open(f"{folder}/half.dtr", "wb") as file:
+                file.write(half[: len(half) // 2])
+            with self.assertWarnsRegex(UserWarning, "ends early"):
+                domicile.Trace(f"{folder}/half.dtr")
+
+    def test_arguments_that_are_none_are_refused(self):
+        for arguments, says in (
+            ((["true"], None, "--from main"), "as a list"),
+            (("ls",), "as a list"),
+        ):
+            with self.assertRaisesRegex(domicile.DomicileError, says):
+                domicile.record(*arguments[:2], **({"options": arguments[2]} if len(arguments) > 2 else {}))
+        with self.assertRaisesRegex(domicile.DomicileError, "`shell` is none"):
+            domicile.record(["true"], shell=True)
 
 
 class Comparisons(unittest.TestCase):

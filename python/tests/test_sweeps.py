@@ -120,6 +120,13 @@ class Searches(unittest.TestCase):
             self.assertEqual(len(found[0]), 12)
             with self.assertRaisesRegex(domicile.DomicileError, "cannot be minimised"):
                 domicile.minimise(f"{folder}/one.dtr", "flash-cc-numa", "migrate", {"migrate.trigger": (4, 512)}, "waits")
+            for over, more, says in (
+                ({"migrate.trigger": (64, 16)}, {}, "the least and the most"),
+                ({"migrate.triger": (1, 16)}, {}, "triger"),
+                ({"migrate.trigger": (1, 16)}, {"batch": 0}, "`batch` is 0"),
+            ):
+                with self.assertRaisesRegex(domicile.DomicileError, says):
+                    domicile.minimise(f"{folder}/one.dtr", "flash-cc-numa", "migrate", over, **more)
 
     def test_the_command_says_what_was_found(self):
         with tempfile.TemporaryDirectory() as folder:

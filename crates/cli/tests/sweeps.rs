@@ -37,9 +37,8 @@ fn each_point_is_what_simulate_says() {
     let rows = rows(&room, &spec);
     assert_eq!(rows.len(), 2 * 2 * 3);
     for row in &rows {
-        let mut words: Vec<String> = ["--json", "simulate", row["trace"].as_str().unwrap(), "--machine"]
-            .map(String::from)
-            .to_vec();
+        let trace = room.path(row["trace"].as_str().unwrap());
+        let mut words: Vec<String> = ["--json", "simulate", &trace, "--machine"].map(String::from).to_vec();
         words.push(row["machine"].as_str().unwrap().to_string());
         words.extend(["--policy".to_string(), row["policy"].as_str().unwrap().to_string()]);
         if row["policy"] == "migrate" {
@@ -69,8 +68,11 @@ fn a_sweep_goes_on_where_it_was() {
     let whole = rows(&room, &spec);
     // The file has all of them, and nothing is simulated again: without its traces, too, all is there.
     std::fs::rename(room.path("one"), room.path("gone")).unwrap();
+    assert_eq!(rows(&room, &spec), whole);
+    // Another trace of this name is not taken for the same.
+    std::fs::copy(room.path("two"), room.path("one")).unwrap();
     let (_, said) = output(&["sweep", &spec, "-o", &room.path("rows.parquet")], 1);
-    assert!(said.contains("other traces"), "{said}");
+    assert!(said.contains("another length"), "{said}");
     std::fs::rename(room.path("gone"), room.path("one")).unwrap();
     let (text, said) = output(&["sweep", &spec, "-o", &room.path("rows.parquet")], 0);
     assert!(said.contains("12 of these points were in"), "{said}");
@@ -83,7 +85,7 @@ fn a_point_that_fails_is_a_row() {
     let room = Room::new();
     let spec = specified(
         &room,
-        "traces = ['one', 'nowhere']\nmachines = ['flash-cc-numa', 'no-machine']\npolicies = ['first-touch']",
+        "traces = ['one', 'nowhere']\nmachines = ['flash-cc-numa', 'no-machine.toml']\npolicies = ['first-touch']",
     );
     let rows = rows(&room, &spec);
     let errors: Vec<&str> = rows.iter().map(|row| row["error"].as_str().unwrap_or("")).collect();
@@ -94,6 +96,13 @@ fn a_point_that_fails_is_a_row() {
         "{errors:?}"
     );
     assert!(rows[0]["time_ns"].is_u64() && rows[1]["time_ns"].is_null());
+    // What failed is tried again.
+    std::fs::copy(room.path("two"), room.path("nowhere")).unwrap();
+    let again = self::rows(&room, &spec);
+    assert!(
+        again[2]["time_ns"].is_u64() && again[1]["time_ns"].is_null(),
+        "{again:?}"
+    );
 }
 
 #[test]
@@ -138,6 +147,10 @@ fn what_is_wrong_with_a_specification_is_named() {
         (
             "traces = ['one']\nmachines = ['flash-cc-numa']\npolicies = ['rondom']",
             "rondom",
+        ),
+        (
+            "traces = ['one']\nmachines = ['flash-numa']\npolicies = ['random']",
+            "flash-numa",
         ),
         (
             "traces = ['one']\nmachines = ['flash-cc-numa']\npolicies = ['random']\n[set]\n'migrate.trigger' = 1",

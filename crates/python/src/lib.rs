@@ -48,6 +48,7 @@ fn _domicile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(machines::machines, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::advise, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::check_policy, module)?)?;
     module.add_function(wrap_pyfunction!(result::compare, module)?)?;
     Ok(())
 }

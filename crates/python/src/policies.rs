@@ -80,7 +80,11 @@ impl Policy for InPython {
             seen.set_item("thread", touch.thread)?;
             seen.set_item("cpu", touch.cpu)?;
             seen.set_item("write", touch.write)?;
-            placement(&policy.call_method1("place", (seen, of_world(policy.py(), world)?))?)
+            placement(
+                &policy.call_method1("place", (seen, of_world(policy.py(), world)?))?,
+                world,
+                &[],
+            )
         })
     }
 
@@ -101,7 +105,7 @@ impl Policy for InPython {
             if answer.is_none() {
                 return Ok(Vec::new());
             }
-            answer.try_iter()?.map(|wanted| action(&wanted?)).collect()
+            answer.try_iter()?.map(|wanted| action(&wanted?, world)).collect()
         });
         actions.extend(wanted);
     }
@@ -161,17 +165,39 @@ fn of_world<'py>(py: Python<'py>, world: &World) -> PyResult<Bound<'py, PyDict>>
 }
 
 /// `None`, or a dict with `color`, `node` or both.
-fn placement(answer: &Bound<'_, PyAny>) -> PyResult<Placement> {
+fn placement(answer: &Bound<'_, PyAny>, world: &World, also: &[&str]) -> PyResult<Placement> {
     if answer.is_none() {
         return Ok(Placement::default());
     }
     let answer = answer
         .cast::<PyDict>()
         .map_err(|_| PyTypeError::new_err("a place is None, or a dict with `color`, `node` or both"))?;
+    only(answer, &[&["color", "node"], also].concat())?;
     Ok(Placement {
-        color: number(answer, "color")?,
-        node: number(answer, "node")?,
+        color: below(number(answer, "color")?, world.colors, "color")?,
+        node: below(number(answer, "node")?, world.nodes, "node")?,
     })
+}
+
+/// Nothing but these keys.
+fn only(answer: &Bound<'_, PyDict>, keys: &[&str]) -> PyResult<()> {
+    for key in answer.keys() {
+        let key: String = key.extract()?;
+        if !keys.contains(&key.as_str()) {
+            return Err(PyValueError::new_err(format!("`{key}` is none of {}", keys.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// A number that there is.
+fn below(number: Option<u32>, count: u32, what: &str) -> PyResult<Option<u32>> {
+    match number.filter(|number| *number >= count) {
+        Some(number) => Err(PyValueError::new_err(format!(
+            "there is no {what} {number}: there are {count}, from 0"
+        ))),
+        None => Ok(number),
+    }
 }
 
 fn number(of: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<u32>> {
@@ -183,12 +209,13 @@ fn number(of: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<u32>> {
 }
 
 /// A dict with `action` and what that needs.
-fn action(wanted: &Bound<'_, PyAny>) -> PyResult<Action> {
+fn action(wanted: &Bound<'_, PyAny>, world: &World) -> PyResult<Action> {
     let wanted = wanted
         .cast::<PyDict>()
         .map_err(|_| PyTypeError::new_err("an action is a dict with `action`"))?;
-    let needed = |name: &str| {
-        number(wanted, name)?.ok_or_else(|| PyValueError::new_err(format!("an action lacks `{name}`: {wanted}")))
+    let needed = |name: &str, count: u32| {
+        below(number(wanted, name)?, count, name)?
+            .ok_or_else(|| PyValueError::new_err(format!("an action lacks `{name}`: {wanted}")))
     };
     let page = || {
         let page = wanted.get_item("page")?;
@@ -203,19 +230,19 @@ fn action(wanted: &Bound<'_, PyAny>) -> PyResult<Action> {
     Ok(match name.as_str() {
         "move" => Action::Move {
             page: page()?,
-            to: placement(wanted)?,
+            to: placement(wanted, world, &["action", "page"])?,
         },
         "copy" => Action::Copy {
             page: page()?,
-            node: needed("node")?,
+            node: needed("node", world.nodes)?,
         },
         "collapse" => Action::Collapse {
             page: page()?,
-            node: number(wanted, "node")?,
+            node: below(number(wanted, "node")?, world.nodes, "node")?,
         },
         "move_thread" => Action::MoveThread {
-            thread: needed("thread")?,
-            cpu: needed("cpu")?,
+            thread: needed("thread", u32::MAX)?,
+            cpu: needed("cpu", world.cpus)?,
         },
         other => {
             return Err(PyValueError::new_err(format!(

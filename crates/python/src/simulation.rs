@@ -44,6 +44,9 @@ pub fn simulate(
         Some(policies) => several(policies)?,
         None => vec![Given::Name("page-coloring".to_string())],
     };
+    if given.is_empty() {
+        return Err(failed("`policies` is empty: name one at least"));
+    }
     let names: Vec<String> = given.iter().filter_map(Given::name).collect();
     let policies = specs(&names, &set)?;
     if let Some(other) = by.iter().find(|part| !PARTS.contains(&part.as_str())) {
@@ -73,7 +76,7 @@ pub fn simulate(
         changes,
         ..sim::Config::new(machine, policies)
     };
-    let trace = &trace.trace;
+    let trace = has_references(trace)?;
     let runs = match config.policies.is_empty() {
         true => Vec::new(),
         false => wait_for(py, |wanted| sim::simulate(trace, &config, &|_| wanted.or_end()))?.map_err(failed)?,
@@ -128,18 +131,35 @@ pub fn advise(
             every: false,
         },
     };
-    let trace = &trace.trace;
+    let trace = has_references(trace)?;
     let advice = wait_for(py, |wanted| {
         let settings = Settings {
             policies,
             seed,
             exact,
+            broke: capture::broke_off(trace.header()).map(str::to_string),
             progress: Some(&|_| wanted.or_end()),
             ..Settings::default()
         };
         ::advise::advise(trace, &machine, &settings)
     })?;
     Ok(OfRun(Document::Advice(Box::new(advice.map_err(failed)?))))
+}
+
+/// A trace that there is something to simulate in.
+fn has_references(of: &Trace) -> PyResult<&trace::Trace> {
+    match of.trace.references() {
+        0 => Err(failed("there is no reference in this trace to simulate")),
+        _ => Ok(&of.trace),
+    }
+}
+
+/// Whether a policy takes these parameters.
+///
+/// Errors: it does not, or there is no such policy.
+#[pyfunction]
+pub fn check_policy(policy: String, set: Vec<String>) -> PyResult<()> {
+    specs(&[policy], &set).map(drop)
 }
 
 /// A policy by its name, or one written in Python.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use trace::{Header, Op, Process, Ref, Site, Thread, Writer};
@@ -25,12 +26,16 @@ impl Trace {
     /// A trace file. `salvage`: what is damaged of it is left out.
     #[new]
     #[pyo3(signature = (path, *, salvage = false))]
-    fn new(path: PathBuf, salvage: bool) -> PyResult<Trace> {
+    fn new(py: Python<'_>, path: PathBuf, salvage: bool) -> PyResult<Trace> {
         let opened = match salvage {
             true => trace::Trace::salvage(&path),
             false => trace::Trace::open(&path),
         };
         let trace = opened.map_err(|error| failed(format_args!("{}: {error}", path.display())))?;
+        for note in notes(&trace, salvage) {
+            let text = std::ffi::CString::new(format!("{}: {note}", path.display()))?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+        }
         Ok(Trace {
             trace,
             path: Some(path),
@@ -40,8 +45,8 @@ impl Trace {
 
     /// A trace file that will be gone soon: the trace holds it open.
     #[classmethod]
-    fn _unnamed(_class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Trace> {
-        let opened = Trace::new(path, false)?;
+    fn _unnamed(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Trace> {
+        let opened = Trace::new(class.py(), path, false)?;
         Ok(Trace { path: None, ..opened })
     }
 
@@ -103,6 +108,12 @@ impl Trace {
         self.path.clone()
     }
 
+    /// What is missing of the run, in sentences. A trace with any is opened with a `UserWarning`.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        notes(&self.trace, false)
+    }
+
     #[getter]
     fn program(&self) -> &str {
         &self.trace.header().program
@@ -148,6 +159,20 @@ impl Trace {
             results::count(self.trace.references())
         )
     }
+}
+
+/// What is missing of the run.
+fn notes(trace: &trace::Trace, salvage: bool) -> Vec<String> {
+    let lost = trace.lost().into_iter().map(|damage| match salvage {
+        true => format!(
+            "the trace is damaged at byte {}, and that part is left out: {}",
+            damage.offset, damage.what
+        ),
+        false => format!("the trace ends early, at byte {}: {}", damage.offset, damage.what),
+    });
+    let broke = capture::broke_off(trace.header());
+    let broke = broke.map(|broke| format!("not a whole run: {broke}; this is what was recorded until then"));
+    lost.chain(broke).collect()
 }
 
 /// One reference that was given.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use profiles::Columns;
+use serde::{Deserialize, Serialize};
 
 use crate::error::SweepError;
 use crate::row::Row;
@@ -23,7 +24,7 @@ const SAVE_AFTER: Duration = Duration::from_secs(1);
 /// which then takes the name.
 pub struct Rows {
     path: PathBuf,
-    of: String,
+    of: Identity,
     rows: Vec<Row>,
     saved: Instant,
     took: Duration,
@@ -35,12 +36,14 @@ impl Rows {
     ///
     /// Errors: the file is no result of a sweep, or of another one.
     pub fn open(path: &Path, spec: &Spec) -> Result<Rows, SweepError> {
-        let of = identity(spec);
-        let rows = match File::open(path) {
+        let of = Identity::of(spec);
+        let mut rows = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(file_error(path, error)),
             Ok(file) => read(file, &of, path)?,
         };
+        // Whatever was wrong with it may be right by now.
+        rows.retain(|row| row.error.is_none());
         Ok(Rows {
             path: path.to_path_buf(),
             of,
@@ -90,7 +93,7 @@ impl Rows {
     fn bytes(&self) -> Vec<u8> {
         let number = |number: Option<u64>| number.map(u64::cast_signed);
         Columns::of(&self.rows)
-            .about(OF, &self.of)
+            .about(OF, &serde_json::to_string(&self.of).unwrap_or_default())
             .number("point", |row| row.number.cast_signed())
             .text("key", |row| row.key.clone())
             .text("trace", |row| row.trace.clone())
@@ -111,14 +114,49 @@ impl Rows {
     }
 }
 
-/// What has to be the same for a sweep to go on: all that the specification says, and how long the traces are.
-fn identity(spec: &Spec) -> String {
-    let bytes = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
-    let lengths: Vec<u64> = spec.traces.iter().map(bytes).collect();
-    format!("{spec:?}, traces of {lengths:?} bytes")
+/// What has to be the same for a sweep to go on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Identity {
+    /// All that the specification says.
+    spec: String,
+    /// How long each trace is, and what each machine is; none where that is not there yet.
+    traces: Vec<Option<u64>>,
+    machines: Vec<Option<String>>,
 }
 
-fn read(file: File, of: &str, path: &Path) -> Result<Vec<Row>, SweepError> {
+impl Identity {
+    fn of(spec: &Spec) -> Identity {
+        let bytes = |trace: &PathBuf| std::fs::metadata(spec.place_of(trace)).ok().map(|file| file.len());
+        let described = |name: &String| {
+            measured::load(&spec.machine(name))
+                .ok()
+                .map(|machine| machine.to_toml())
+        };
+        Identity {
+            spec: spec.words(),
+            traces: spec.traces.iter().map(bytes).collect(),
+            machines: spec.machines.iter().map(described).collect(),
+        }
+    }
+
+    /// What is another one; none where a sweep can go on.
+    fn differs(&self, other: &Identity) -> Option<&'static str> {
+        fn same<T: PartialEq>(one: &[Option<T>], other: &[Option<T>]) -> bool {
+            one.iter()
+                .zip(other)
+                .all(|(one, other)| one.is_none() || other.is_none() || one == other)
+        }
+        if self.spec != other.spec {
+            return Some("another specification");
+        }
+        if !same(&self.traces, &other.traces) {
+            return Some("a trace has another length");
+        }
+        (!same(&self.machines, &other.machines)).then_some("a machine is described otherwise")
+    }
+}
+
+fn read(file: File, of: &Identity, path: &Path) -> Result<Vec<Row>, SweepError> {
     let damaged = |what: String| SweepError::Damaged {
         path: path.to_path_buf(),
         what,
@@ -126,15 +164,13 @@ fn read(file: File, of: &str, path: &Path) -> Result<Vec<Row>, SweepError> {
     let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
     let about = reader.metadata().file_metadata().key_value_metadata();
     let written = about.and_then(|pairs| pairs.iter().find(|pair| pair.key == OF));
-    match written.and_then(|pair| pair.value.as_deref()) {
-        None => return Err(damaged("it does not say of which sweep it is".to_string())),
-        Some(written) if written != of => {
-            return Err(SweepError::OtherSweep {
-                path: path.to_path_buf(),
-                what: "another specification, or other traces".to_string(),
-            });
-        }
-        Some(_) => {}
+    let written = written.and_then(|pair| serde_json::from_str::<Identity>(pair.value.as_deref()?).ok());
+    let written = written.ok_or_else(|| damaged("it does not say of which sweep it is".to_string()))?;
+    if let Some(what) = written.differs(of) {
+        return Err(SweepError::OtherSweep {
+            path: path.to_path_buf(),
+            what: what.to_string(),
+        });
     }
     let mut rows = Vec::new();
     for row in reader.get_row_iter(None).map_err(|error| damaged(error.to_string()))? {
@@ -192,7 +228,7 @@ mod tests {
     use super::*;
 
     fn spec(seed: u64) -> Spec {
-        let text = format!("traces = ['a']\nmachines = ['x']\npolicies = ['random']\nseeds = [{seed}]");
+        let text = format!("traces = ['a']\nmachines = ['simos-r4400']\npolicies = ['random']\nseeds = [{seed}]");
         Spec::parse(&text, Path::new("")).unwrap()
     }
 
@@ -217,8 +253,9 @@ mod tests {
             rows.push(row(number));
         }
         rows.save().unwrap();
+        // One that failed is tried again.
         let again = Rows::open(&path, &spec(1)).unwrap();
-        assert_eq!(again.rows(), [1, 2, 3].map(row));
+        assert_eq!(again.rows(), [1, 3].map(row));
         let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(files.len(), 1);
     }

@@ -45,6 +45,11 @@ impl Group {
 ///
 /// Errors: a policy or parameter that there is not, a parameter that no policy of the sweep has; too many points.
 pub fn groups(spec: &Spec) -> Result<Vec<Group>, SweepError> {
+    for name in &spec.machines {
+        if let Err(error @ machine::MachineError::UnknownName { .. }) = measured::load(&spec.machine(name)) {
+            return Err(refused(error));
+        }
+    }
     let sets = spec.sets();
     let mut of_policies = Vec::new();
     for policy in &spec.policies {
@@ -148,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_parameter_is_an_axis_of_its_policy_alone() {
-        let groups = of("traces = ['a', 'b']\nmachines = ['x']\nseeds = [1, 2]\npolicies = ['page-coloring', 'migrate']\n[set]\n'migrate.trigger' = [16, 64]").unwrap();
+        let groups = of("traces = ['a', 'b']\nmachines = ['simos-r4400']\nseeds = [1, 2]\npolicies = ['page-coloring', 'migrate']\n[set]\n'migrate.trigger' = [16, 64]").unwrap();
         assert_eq!(groups.len(), 4);
         let all: Vec<&Point> = groups.iter().flat_map(|group| &group.points).collect();
         assert_eq!(all.len(), 12);
@@ -166,9 +171,9 @@ mod tests {
     #[test]
     fn what_nobody_takes_is_refused() {
         for text in [
-            "traces = ['a']\nmachines = ['x']\npolicies = ['page-colouring']",
-            "traces = ['a']\nmachines = ['x']\npolicies = ['page-coloring']\n[set]\n'migrate.trigger' = 16",
-            "traces = ['a']\nmachines = ['x']\npolicies = ['migrate']\n[set]\n'migrate.triger' = 16",
+            "traces = ['a']\nmachines = ['simos-r4400']\npolicies = ['page-colouring']",
+            "traces = ['a']\nmachines = ['simos-r4400']\npolicies = ['page-coloring']\n[set]\n'migrate.trigger' = 16",
+            "traces = ['a']\nmachines = ['simos-r4400']\npolicies = ['migrate']\n[set]\n'migrate.triger' = 16",
         ] {
             assert!(of(text).is_err(), "{text}");
         }

@@ -9,6 +9,7 @@ use crate::points::{Group, Point};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The point's place in the sweep, and all that it is.
+    #[serde(rename = "point")]
     pub number: u64,
     pub key: String,
     pub trace: String,

@@ -149,9 +149,9 @@ impl Simulation {
         local: &HashMap<PathBuf, PathBuf>,
     ) -> Result<Simulation, String> {
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", group.trace.display());
-        let file = local.get(&group.trace).unwrap_or(&group.trace);
-        let trace = Trace::open(file).map_err(|error| named(&error))?;
-        let mut machine = measured::load(&group.machine).map_err(|error| error.to_string())?;
+        let file = local.get(&group.trace).cloned();
+        let trace = Trace::open(file.unwrap_or_else(|| spec.place_of(&group.trace))).map_err(|error| named(&error))?;
+        let mut machine = measured::load(&spec.machine(&group.machine)).map_err(|error| error.to_string())?;
         if let Some(cpus) = group.cpus {
             machine = machine.with_cpus(cpus).map_err(|error| error.to_string())?;
         }

@@ -12,9 +12,9 @@ use crate::error::SweepError;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// Files, from the folder of the specification.
+    /// Files, from the folder of the specification, or addresses of another storage (`s3://...`).
     pub traces: Vec<PathBuf>,
-    /// Names of presets, machine files, or `host`.
+    /// Names of presets, machine files (with a `/` or the ending `.toml`) from the folder of the specification, or `host`.
     pub machines: Vec<String>,
     pub policies: Vec<String>,
     /// By `policy.parameter`: a value, a list, or text as `--set` takes it (`16..128..16`).
@@ -32,6 +32,9 @@ pub struct Spec {
     /// Simulates the caches once for each trace and machine, and replays policies of homes over the misses, as `simulate --fast`.
     #[serde(default)]
     pub fast: bool,
+    /// Where files are looked for.
+    #[serde(skip)]
+    folder: PathBuf,
 }
 
 /// The values of a parameter.
@@ -96,13 +99,40 @@ impl Spec {
         if spec.fast && !spec.changes.is_empty() {
             return Err("`changes` need the whole simulation: leave them or `fast` out".to_string());
         }
-        for trace in &mut spec.traces {
-            // An address of another storage (`s3://...`) is no path.
-            if !trace.to_string_lossy().contains("://") {
-                *trace = folder.join(&*trace);
-            }
+        if let Some((name, _)) = spec
+            .set
+            .iter()
+            .find(|(_, values)| matches!(values, Values::Several(all) if all.is_empty()))
+        {
+            return Err(format!("`{name}` has no value: give one at least"));
         }
+        spec.folder = folder.to_path_buf();
         Ok(spec)
+    }
+
+    /// All that it says.
+    pub fn words(&self) -> String {
+        let spec = Spec {
+            folder: PathBuf::new(),
+            ..self.clone()
+        };
+        format!("{spec:?}")
+    }
+
+    /// Where a trace is.
+    pub fn place_of(&self, trace: &Path) -> PathBuf {
+        match trace.to_string_lossy().contains("://") {
+            true => trace.to_path_buf(),
+            false => self.folder.join(trace),
+        }
+    }
+
+    /// What a machine is called where it is looked for.
+    pub fn machine(&self, name: &str) -> String {
+        match name.contains('/') || name.ends_with(".toml") {
+            true => self.folder.join(name).display().to_string(),
+            false => name.to_string(),
+        }
     }
 
     /// Parameters as `--set` takes them.
@@ -127,7 +157,10 @@ mod tests {
     #[test]
     fn traces_are_looked_for_beside_the_file() {
         let spec = Spec::parse(LEAST, Path::new("/there")).unwrap();
-        assert_eq!(spec.traces, [PathBuf::from("/there/a.dtr")]);
+        assert_eq!(spec.place_of(&spec.traces[0]), PathBuf::from("/there/a.dtr"));
+        assert_eq!(spec.place_of(Path::new("s3://b/a.dtr")), PathBuf::from("s3://b/a.dtr"));
+        assert_eq!(spec.machine("m.toml"), "/there/m.toml");
+        assert_eq!(spec.machine("host"), "host");
     }
 
     #[test]
@@ -145,7 +178,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, says) in [
             (
-                "traces = []\nmachines = ['x']\npolicies = ['y']".to_string(),
+                "traces = []\nmachines = ['simos-r4400']\npolicies = ['y']".to_string(),
                 "`traces` is empty",
             ),
             (format!("{LEAST}polices = ['random']"), "polices"),

@@ -22,7 +22,8 @@ const SHOWN: usize = 5;
 /// combinations are simulated; a parameter belongs to those policies that have it. `fast = true` is `simulate --fast`.
 ///
 /// Results are rows of a Parquet file, which can be read at any time. A sweep that was broken off goes on where it was: the same
-/// command simulates what the file does not have yet. A combination that cannot be simulated is a row with its error.
+/// command simulates what the file does not have yet, and once more what failed. A combination that cannot be simulated is a row with its
+/// error; the exit status is 1 where none could.
 #[derive(Args)]
 #[command(
     after_help = "Example (sweep.toml):\n  traces = [\"sort.dtr\"]\n  machines = [\"flash-cc-numa\"]\n  \
@@ -120,7 +121,10 @@ impl Sweep {
             false => console.text(&text(rows.rows(), &output))?,
         }
         console.flush()?;
-        Ok(ExitCode::SUCCESS)
+        match rows.rows().iter().all(|row| row.error.is_some()) {
+            true => Ok(ExitCode::FAILURE),
+            false => Ok(ExitCode::SUCCESS),
+        }
     }
 }
 
