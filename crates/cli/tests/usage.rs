@@ -13,7 +13,7 @@ fn an_unknown_verb_tells_the_verbs() {
         "{said}"
     );
     assert!(
-        said.contains("machine, probe, doctor, policy, record, import, trace, simulate, advise, report, compare, run, reproduce, truth, daemon, completions, man"),
+        said.contains("machine, probe, doctor, policy, record, import, trace, simulate, advise, report, compare, sweep, run, reproduce, truth, daemon, completions, man"),
         "{said}"
     );
 }
