@@ -125,14 +125,18 @@ impl Arena {
     }
 }
 
-/// The last gap between mappings that is worth having, and where in its middle the arena lies: above are libraries and
-/// what the kernel maps, downwards, below are the program and its heap, upwards.
+/// The widest gap between mappings, where it is worth having, and the arena's place in its middle: libraries and the kernel's
+/// mappings grow downwards from above, the program's heap grows upwards from below. The gap between the libraries and the stack
+/// is narrower: the kernel makes it anything up to 1 TiB.
 fn gap(mappings: &[sys::mappings::Mapping]) -> Option<(usize, usize)> {
     let room = |pair: &[sys::mappings::Mapping]| (pair[0].span.end(), pair[1].span.start);
-    let wide = |&(from, to): &(usize, usize)| to.saturating_sub(from) / 4 >= LEAST_BYTES;
+    let width = |&(from, to): &(usize, usize)| to.saturating_sub(from);
     // The kernel's own page at the end of all addresses is not the program's.
     let end = mappings.partition_point(|mapping| mapping.span.start <= isize::MAX as usize);
-    let (from, to) = mappings[..end].windows(2).map(room).rfind(wide)?;
+    let (from, to) = mappings[..end].windows(2).map(room).max_by_key(width)?;
+    if width(&(from, to)) / 4 < LEAST_BYTES {
+        return None;
+    }
     let bytes = ((to - from) / 4).min(MOST_BYTES) / PAGE_BYTES * PAGE_BYTES;
     let start = (from + (to - from) / 2).next_multiple_of(LEAST_BYTES);
     (start + bytes < to).then_some((start, bytes))
@@ -199,5 +203,11 @@ mod tests {
             "{start:#x}"
         );
         assert_eq!(gap(&program[2..]), None);
+        // The libraries may lie far below the stack.
+        let mut far = program;
+        far[2] = mapping(0x7ff8_0000_0000, 1 << 28);
+        let (start, bytes) = gap(&far).unwrap();
+        assert_eq!(bytes, MOST_BYTES);
+        assert!(start < 0x7000_0000_0000, "{start:#x}");
     }
 }

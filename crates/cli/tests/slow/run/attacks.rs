@@ -167,6 +167,10 @@ fn a_sparse_block_stays_sparse_where_memory_is_short() {
         let resident: u64 = resident.unwrap().parse().unwrap();
         assert!(resident < 256, "{resident} MiB: {said}");
         let notes = run.data("heap: grab")["notes"].to_string();
-        assert!(notes.contains("4000 MiB that hold nothing yet"), "{notes}: {said}");
+        assert!(
+            notes.contains("4000 MiB that hold nothing yet"),
+            "{said}\n{:#}",
+            run.report
+        );
     }
 }
