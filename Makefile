@@ -106,7 +106,8 @@ reproduce:
 	@# And once: the programs of lee12, which it records itself.
 	@for name in $(SINGLE); do [ -e build/traces/inputs/single-$$name-small/command ] || workloads/servers/single/run --prepare $$name small; done
 	@for name in $(TOGETHER); do [ -e build/traces/inputs/together-$$name-small/command ] || workloads/servers/together/run --prepare $$name small; done
-	for paper in $(PAPERS); do target/release/domicile reproduce $$paper $(REPRODUCE_FLAGS) || exit; done
+	for paper in $(PAPERS); do target/release/domicile reproduce $$paper $(filter-out --write-book,$(REPRODUCE_FLAGS)) \
+	  $(if $(filter --write-book,$(REPRODUCE_FLAGS)),--write-book docs/src/$$paper.md) || exit; done
 
 traces:
 	@setup/debian traces

@@ -116,6 +116,57 @@ fn the_figure_is_drawn() {
     assert!(svg.starts_with("<svg") && svg.contains("Matrix multiply"));
 }
 
+/// A page's parts are written by the command that each names, and what failed leaves its part as it was.
+#[test]
+fn chapters_are_written() {
+    let room = Room::new();
+    let folder = programs(&room, &SOR);
+    let page = room.path("page.md");
+    let text = "Words.\n<!-- domicile reproduce philbin96 table6 -->\nold\n<!-- end of table6 -->\nMore words.\n";
+    fs::write(&page, text).unwrap();
+    let arguments = [
+        "reproduce",
+        "philbin96",
+        "--programs",
+        &folder,
+        "--cache",
+        "2097152",
+        "--rounds",
+        "1",
+    ];
+    let write = |rest: &[&str], code| output(&[&arguments[..], &["--write-book", &page], rest].concat(), code);
+    let (printed, _) = write(&["--size", "7"], 0);
+    assert!(printed.contains("Table 6") && !printed.contains("Table 7"), "{printed}");
+    let written = fs::read_to_string(&page).unwrap();
+    assert!(
+        written.starts_with("Words.\n<!-- domicile reproduce philbin96 table6 -->\n\n*`domicile reproduce"),
+        "{written}"
+    );
+    assert!(
+        written.ends_with("\n<!-- end of table6 -->\nMore words.\n") && !written.contains("old"),
+        "{written}"
+    );
+    assert!(
+        written.contains("--cache 2097152 --rounds 1 --size 7`, 20"),
+        "{written}"
+    );
+    let threaded = written.lines().find(|line| line.starts_with("| Threaded |")).unwrap();
+    assert!(threaded.contains("| 23.10 | 3.00 | 0.13 |"), "{threaded}");
+    // A part that is not there, and a page that is not.
+    let (_, said) = write(&["table7"], 2);
+    assert!(
+        said.contains("put `<!-- domicile reproduce philbin96 table7 -->`"),
+        "{said}"
+    );
+    let (_, said) = output(&["reproduce", "ding11", "--write-book", &page], 2);
+    assert!(said.contains("has no part of ding11"), "{said}");
+    let (_, said) = output(&["reproduce", "ding11", "--write-book", "/nowhere/page.md"], 1);
+    assert!(said.contains("cannot read the page /nowhere/page.md"), "{said}");
+    harness::write_program(room.path("programs/time/sor-tiled").as_ref(), "#!/bin/sh\nexit 3\n");
+    write(&["--size", "7"], 1);
+    assert_eq!(fs::read_to_string(&page).unwrap(), written);
+}
+
 #[test]
 fn what_is_missing_is_reported() {
     let room = Room::new();

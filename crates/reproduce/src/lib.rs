@@ -10,6 +10,7 @@ mod error;
 mod grid;
 mod line;
 mod overhead;
+pub mod page;
 mod pairs;
 mod paper;
 mod papers;

@@ -80,7 +80,7 @@ fn heading(name: &str) -> String {
 }
 
 /// Null threads cost a hundredth of what they did: that is not nothing.
-fn ratio(ratio: Option<f64>) -> String {
+pub(crate) fn ratio(ratio: Option<f64>) -> String {
     match ratio {
         None => "-".to_string(),
         Some(ratio) if ratio < 0.0995 && ratio > 0.0 => format!("{ratio:.4}"),
@@ -97,7 +97,7 @@ fn unit(line: &Line, table: &str) -> String {
     }
 }
 
-fn number(value: Option<f64>, line: &Line) -> String {
+pub(crate) fn number(value: Option<f64>, line: &Line) -> String {
     let Some(value) = value else {
         return "-".to_string();
     };

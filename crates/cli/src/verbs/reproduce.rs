@@ -1,5 +1,6 @@
 //! `domicile reproduce`: a paper's numbers beside ours.
 
+mod book;
 mod words;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::console::{self, Console};
 use crate::destination::{Destination, Overwrite};
 use crate::failure::Failure;
 use crate::progress;
+use book::Book;
 
 #[derive(Args)]
 #[command(
@@ -78,6 +80,11 @@ pub struct Reproduce {
     #[arg(long, value_name = "FILE", help = words::plot())]
     plot: Option<PathBuf>,
 
+    /// Write what is reproduced into this page (Markdown), between the marks `<!-- domicile reproduce PAPER ITEM -->` and
+    /// `<!-- end of ITEM -->`; without an ITEM, all for which it has marks
+    #[arg(long, value_name = "PAGE")]
+    write_book: Option<PathBuf>,
+
     #[command(flatten)]
     overwrite: Overwrite,
 }
@@ -88,7 +95,15 @@ impl Reproduce {
         let source = source.ok_or_else(|| Failure::usage(format!("there is no paper {}", self.paper)))?;
         let paper = source.read().map_err(Failure::work)?;
         self.suits()?;
-        let wanted = self.wanted(&paper)?;
+        let named = self.named(&paper)?;
+        let (book, asked) = match &self.write_book {
+            Some(page) => {
+                let (book, items) = Book::open(page, &paper, named)?;
+                (Some(book), items)
+            }
+            None => (None, named.to_vec()),
+        };
+        let wanted = self.wanted(&paper, asked)?;
         self.live_suits(&wanted)?;
         let mut plot = self.place()?;
         let options = Options {
@@ -140,6 +155,9 @@ impl Reproduce {
             {
                 failures.extend(draw(place, &section).err());
             }
+            if let Some(book) = &book {
+                failures.extend(book.write(&section).err().map(|failure| failure.to_string()));
+            }
             lines.extend(section.lines);
         }
         if console.json() {
@@ -181,20 +199,24 @@ impl Reproduce {
         }
     }
 
-    /// The names of the items asked for, or all.
-    fn wanted(&self, paper: &Paper) -> Result<Vec<String>, Failure> {
-        let names: Vec<String> = paper.items.iter().map(|item| item.name.clone()).collect();
-        if let Some(unknown) = self.items.iter().find(|item| !names.contains(item)) {
+    /// The items asked for, each of which the paper has.
+    fn named(&self, paper: &Paper) -> Result<&[String], Failure> {
+        let names: Vec<&str> = paper.items.iter().map(|item| item.name.as_str()).collect();
+        if let Some(unknown) = self.items.iter().find(|item| !names.contains(&item.as_str())) {
             return Err(Failure::usage(format!(
                 "{} has no `{unknown}` that can be reproduced; there are: {}",
                 paper.name,
                 names.join(", ")
             )));
         }
-        let wanted = if self.items.is_empty() {
-            names
-        } else {
-            self.items.clone()
+        Ok(&self.items)
+    }
+
+    /// The names of the items asked for, or all; each suits the other options.
+    fn wanted(&self, paper: &Paper, asked: Vec<String>) -> Result<Vec<String>, Failure> {
+        let wanted = match asked.is_empty() {
+            true => paper.items.iter().map(|item| item.name.clone()).collect(),
+            false => asked,
         };
         let of_grids = paper.items.iter().filter(|item| wanted.contains(&item.name));
         for (name, grid) in of_grids.filter_map(|item| Some((&item.name, item.grid.as_ref()?))) {

@@ -1,0 +1,302 @@
+//! A chapter of the book: parts of a page that `domicile reproduce PAPER --write-book PAGE` writes.
+//!
+//! A part stands between two marks, comments of Markdown, the first of which is the command that writes it:
+//!
+//! ```text
+//! <!-- domicile reproduce philbin96 table3 -->
+//! <!-- end of table3 -->
+//! ```
+//!
+//! All that is between them is replaced; nothing else of the page changes.
+
+use std::fmt::Write;
+
+use crate::line::Line;
+use crate::reproduce::Section;
+use crate::text::{number, ratio};
+
+/// Columns of a table beside its first; where it would have more, each number is a row of its own.
+const MOST_BESIDE: usize = 13;
+
+/// Which of a page's parts cannot be written, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    #[error("the part `{begin}` has no end; write `{end}` after it")]
+    Unended { begin: String, end: String },
+    #[error("the part `{begin}` is there twice")]
+    Twice { begin: String },
+    #[error("it has no part for {item}; put `{begin}` and `{end}` where it belongs")]
+    Missing { item: String, begin: String, end: String },
+}
+
+/// What a part says of how it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// As it was typed, but for the page.
+    pub command: String,
+    /// `2026-11-28`.
+    pub date: String,
+    pub machine: String,
+    /// Of the tree that the page is in.
+    pub commit: String,
+}
+
+fn begin(paper: &str, item: &str) -> String {
+    format!("<!-- domicile reproduce {paper} {item} -->")
+}
+
+fn end(item: &str) -> String {
+    format!("<!-- end of {item} -->")
+}
+
+/// The items of a paper for which a page has a part, in the page's order.
+pub fn items(page: &str, paper: &str) -> Vec<String> {
+    let (first, last) = begin(paper, "\n")
+        .split_once('\n')
+        .map(|(first, last)| (first.to_string(), last.to_string()))
+        .unwrap_or_default();
+    let item = |line: &str| Some(line.strip_prefix(&first)?.strip_suffix(&last)?.to_string());
+    page.lines().filter_map(item).collect()
+}
+
+/// The page with this section in its part.
+pub fn with(page: &str, paper: &str, section: &Section, made: &Made) -> Result<String, PageError> {
+    let item = &section.item.name;
+    let (before, after) = around(page, paper, item)?;
+    Ok(format!("{before}\n\n{}\n\n{after}", part(section, made).trim_end()))
+}
+
+/// The page up to the end of the part's first mark, and from its last mark on.
+fn around<'p>(page: &'p str, paper: &str, item: &str) -> Result<(&'p str, &'p str), PageError> {
+    let (begin, end) = (begin(paper, item), end(item));
+    let mut places = page.match_indices(&begin);
+    let Some((start, _)) = places.next() else {
+        let item = item.to_string();
+        return Err(PageError::Missing { item, begin, end });
+    };
+    if places.next().is_some() {
+        return Err(PageError::Twice { begin });
+    }
+    let (before, rest) = page.split_at(start + begin.len());
+    match rest.find(&end) {
+        // Another part begins before this one ends.
+        Some(stop) if !rest[..stop].contains("<!-- domicile reproduce ") => Ok((before, &rest[stop..])),
+        _ => Err(PageError::Unended { begin, end }),
+    }
+}
+
+/// Whether the page can take an item.
+pub fn has_part(page: &str, paper: &str, item: &str) -> Result<(), PageError> {
+    around(page, paper, item).map(|_| ())
+}
+
+/// What stands between the marks: how it was made, the table, the notes.
+fn part(section: &Section, made: &Made) -> String {
+    let mut text = format!(
+        "*`{}`, {}, {}, commit {}.*\n\n",
+        made.command, made.date, made.machine, made.commit
+    );
+    if !section.lines.is_empty() {
+        text += &table(section);
+        text.push('\n');
+    }
+    let mut notes: Vec<String> = Vec::new();
+    for line in &section.lines {
+        if let Some(reason) = &line.reason {
+            let note = format!("No number: {reason}");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    for note in notes.iter().chain(&section.notes) {
+        let _ = writeln!(text, "- {}", escaped(note));
+    }
+    text
+}
+
+/// The values of a section, each beside the paper's.
+fn table(section: &Section) -> String {
+    let columns = distinct(section.lines.iter().map(|line| line.column.as_str()));
+    let unit = &section.item.unit;
+    let mut text = match unit.as_str() {
+        "" | "each" => String::new(),
+        unit => format!("In {unit}.\n\n"),
+    };
+    // Of columns that are not the paper's there is one number.
+    let of_paper = |column: &str| {
+        let mut own = section.lines.iter().filter(|line| line.column == column);
+        own.any(|line| line.paper_value.is_some())
+    };
+    let beside: usize = columns.iter().map(|column| if of_paper(column) { 3 } else { 1 }).sum();
+    if beside > MOST_BESIDE {
+        row(&mut text, ["", "", "paper", "here", "here/paper"].map(String::from));
+        row(&mut text, ["---", "---", "---:", "---:", "---:"].map(String::from));
+        let mut last = "";
+        for line in &section.lines {
+            let name = if line.row == last { "" } else { &line.row };
+            last = &line.row;
+            let [paper, here, times] = cells(line, unit);
+            row(&mut text, [escaped(name), escaped(&line.column), paper, here, times]);
+        }
+        return text;
+    }
+    let mut head = vec![String::new()];
+    let mut rule = vec!["---".to_string()];
+    for column in &columns {
+        if of_paper(column) {
+            head.extend([format!("{}: paper", escaped(column)), "here".into(), "ratio".into()]);
+            rule.extend(["---:", "---:", "---:"].map(String::from));
+        } else {
+            head.push(escaped(column));
+            rule.push("---:".to_string());
+        }
+    }
+    row(&mut text, head);
+    row(&mut text, rule);
+    for name in distinct(section.lines.iter().map(|line| line.row.as_str())) {
+        let mut out = vec![escaped(name)];
+        for column in &columns {
+            let line = section
+                .lines
+                .iter()
+                .find(|line| line.row == name && line.column == *column);
+            let [paper, here, times] = line.map_or_else(Default::default, |line| cells(line, unit));
+            if of_paper(column) {
+                out.extend([paper, here, times]);
+            } else {
+                out.push(here);
+            }
+        }
+        row(&mut text, out);
+    }
+    text
+}
+
+/// The paper's number, ours and the ratio, in words.
+fn cells(line: &Line, unit: &str) -> [String; 3] {
+    let own = match line.unit.as_str() {
+        same if same == unit => "",
+        "percent" => " %",
+        "each" => "",
+        other => &format!(" {other}"),
+    };
+    let value = |value: Option<f64>| match value {
+        Some(_) => format!("{}{own}", number(value, line)),
+        None => String::new(),
+    };
+    let here = match line.value {
+        None => "-".to_string(),
+        some => value(some),
+    };
+    [
+        value(line.paper_value),
+        here,
+        line.ratio.map_or_else(String::new, |times| ratio(Some(times))),
+    ]
+}
+
+fn row(text: &mut String, cells: impl IntoIterator<Item = String>) {
+    for cell in cells {
+        let _ = write!(text, "| {cell} ");
+    }
+    text.push_str("|\n");
+}
+
+/// Signs that Markdown would take for its own.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}
+
+/// Each once, in the order of the first.
+fn distinct<'t>(all: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
+    let mut each = Vec::new();
+    for one in all {
+        if !each.contains(&one) {
+            each.push(one);
+        }
+    }
+    each
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::Place;
+    use crate::papers;
+
+    fn section(lines: &[(&str, &str, &str, Option<f64>, f64)]) -> Section {
+        let paper = papers::read("philbin96");
+        let item = paper.items.iter().find(|item| item.name == "table3").unwrap();
+        let line = |(row, column, unit, paper, ours): &(&str, &str, &str, Option<f64>, f64)| {
+            let place = Place {
+                paper: "philbin96",
+                item: "table3",
+                row,
+                column,
+                unit,
+            };
+            Line::new(place, *paper, Ok(*ours))
+        };
+        Section {
+            item: item.clone(),
+            lines: lines.iter().map(line).collect(),
+            notes: vec!["a | note".into()],
+            failures: Vec::new(),
+            drawing: None,
+        }
+    }
+
+    fn made() -> Made {
+        Made {
+            command: "domicile reproduce philbin96 table3".into(),
+            date: "2026-11-28".into(),
+            machine: "a machine".into(),
+            commit: "abc".into(),
+        }
+    }
+
+    const PAGE: &str = "before\n<!-- domicile reproduce philbin96 table3 -->\nold\n<!-- end of table3 -->\nafter\n";
+
+    #[test]
+    fn a_part_is_replaced_and_nothing_else() {
+        let one = section(&[
+            ("L2 misses", "Untiled", "thousands", Some(68225.0), 67000.4),
+            ("L1 rate", "Untiled", "percent", Some(4.8), 10.2),
+            ("L2 misses", "ours", "thousands", None, 1234.0),
+        ]);
+        let page = with(PAGE, "philbin96", &one, &made()).unwrap();
+        let expected = "before\n<!-- domicile reproduce philbin96 table3 -->\n\n\
+            *`domicile reproduce philbin96 table3`, 2026-11-28, a machine, commit abc.*\n\nIn thousands.\n\n\
+            |  | Untiled: paper | here | ratio | ours |\n| --- | ---: | ---: | ---: | ---: |\n\
+            | L2 misses | 68,225 | 67,000 | 0.98 | 1,234 |\n| L1 rate | 4.8 % | 10.2 % | 2.12 |  |\n\n\
+            - a \\| note\n\n<!-- end of table3 -->\nafter\n";
+        assert_eq!(page, expected);
+        assert_eq!(with(&page, "philbin96", &one, &made()).unwrap(), page, "written twice");
+    }
+
+    #[test]
+    fn many_columns_are_rows() {
+        let columns = ["a", "b", "c", "d", "e"];
+        let lines = columns.map(|column| ("one", column, "thousands", Some(2.0), 1.0));
+        let page = with(PAGE, "philbin96", &section(&lines), &made()).unwrap();
+        assert!(
+            page.contains("| one | a | 2 | 1 | 0.50 |\n|  | b | 2 | 1 | 0.50 |\n"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn pages_say_which_items_they_have_and_what_is_wrong_with_them() {
+        assert_eq!(items(PAGE, "philbin96"), ["table3"]);
+        assert_eq!(items(PAGE, "ding11"), [] as [&str; 0]);
+        assert_eq!(has_part(PAGE, "philbin96", "table3"), Ok(()));
+        let error = |page: &str, item| has_part(page, "philbin96", item).unwrap_err().to_string();
+        assert!(error(PAGE, "table5").contains("put `<!-- domicile reproduce philbin96 table5 -->`"));
+        assert!(error(&PAGE.repeat(2), "table3").ends_with("is there twice"));
+        let open = PAGE.replace("<!-- end of table3 -->", "");
+        assert!(error(&open, "table3").contains("has no end"));
+        let crossed = "<!-- domicile reproduce philbin96 table3 -->\n<!-- domicile reproduce philbin96 table5 -->\n<!-- end of table3 -->";
+        assert!(error(crossed, "table3").contains("has no end"));
+    }
+}
