@@ -190,6 +190,23 @@ class PoliciesInPython(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "neither the name"):
             domicile.simulate(self.trace, "flash-cc-numa", [7])
 
+        class NeverAsked:
+            def observe(self, seen, world):
+                return None
+
+        with self.assertRaisesRegex(ValueError, "`interest` says when"):
+            domicile.simulate(self.trace, "flash-cc-numa", NeverAsked())
+
+    def test_one_that_only_observes_places_by_first_touch(self):
+        class Watching:
+            interest = {"cache_misses": 1}
+
+            def observe(self, seen, world):
+                return None
+
+        ours, theirs = (domicile.simulate(self.trace, "flash-cc-numa", policy).data[0] for policy in (Watching(), "first-touch"))
+        self.assertEqual(ours["time_ns"], theirs["time_ns"])
+
 
 class WholeRuns(unittest.TestCase):
     def test_a_program_that_crashes_is_no_whole_run(self):

@@ -15,20 +15,22 @@ use crate::waiting::Interrupted;
 /// What a policy raised.
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// An object with a method `place`, and if it acts later, an attribute `interest` and a method `observe`.
+/// An object with a method `place`, or, to act later, an attribute `interest` and a method `observe`, or all three.
 pub struct InPython {
     policy: Py<PyAny>,
     interest: Interest,
+    places: bool,
     observes: bool,
     raised: Raised,
 }
 
 impl InPython {
-    /// Errors: the object has no `place`, or asks for moments that there are not.
+    /// Errors: the object has neither method, asks for moments that there are not, or observes none.
     pub fn new(policy: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<InPython> {
-        if !policy.hasattr("place")? {
+        let (places, observes) = (policy.hasattr("place")?, policy.hasattr("observe")?);
+        if !places && !observes {
             return Err(PyTypeError::new_err(format!(
-                "{} is neither the name of a policy nor an object with a method `place(touch, world)`",
+                "{} is neither the name of a policy nor an object with a method `place(touch, world)` or `observe(seen, world)`",
                 policy.repr()?
             )));
         }
@@ -51,10 +53,16 @@ impl InPython {
                 }
             }
         }
+        if observes && interest == Interest::NONE {
+            return Err(PyValueError::new_err(
+                "`observe` would never be called: `interest` says when, such as {\"cache_misses\": 16}",
+            ));
+        }
         Ok(InPython {
             policy: policy.clone().unbind(),
             interest,
-            observes: policy.hasattr("observe")?,
+            places,
+            observes,
             raised: raised.clone(),
         })
     }
@@ -74,6 +82,12 @@ impl InPython {
 
 impl Policy for InPython {
     fn place(&mut self, touch: &Touch, world: &World) -> Placement {
+        if !self.places {
+            return Placement {
+                node: Some(world.node_of(touch.cpu)),
+                ..Placement::default()
+            };
+        }
         self.ask(|policy| {
             let seen = PyDict::new(policy.py());
             about_page(&seen, touch.page)?;

@@ -183,7 +183,7 @@ fn several<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py>>> {
         Ok(name) => Given::Name(name),
         Err(_) => Given::Object(given),
     };
-    if given.is_instance_of::<PyString>() || given.hasattr("place")? {
+    if given.is_instance_of::<PyString>() || given.hasattr("place")? || given.hasattr("observe")? {
         return Ok(vec![one(given.clone())]);
     }
     given.try_iter()?.map(|given| given.map(one)).collect()
