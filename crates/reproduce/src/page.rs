@@ -16,7 +16,10 @@ use crate::reproduce::Section;
 use crate::text::{number, ratio};
 
 /// Columns of a table beside its first; where it would have more, each number is a row of its own.
-const MOST_BESIDE: usize = 13;
+const MOST_BESIDE: usize = 20;
+
+/// Notes that are shown; more are folded away.
+const MOST_NOTES: usize = 6;
 
 /// Which of a page's parts cannot be written, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,10 +112,27 @@ fn part(section: &Section, made: &Made) -> String {
             }
         }
     }
-    for note in notes.iter().chain(&section.notes) {
+    let (claims, evidence): (Vec<&String>, Vec<&String>) =
+        notes.iter().chain(&section.notes).partition(|note| is_claim(note));
+    for note in &claims {
         let _ = writeln!(text, "- {}", escaped(note));
     }
+    let folded = evidence.len() > MOST_NOTES;
+    if folded {
+        let _ = writeln!(text, "\n<details><summary>{} more notes</summary>\n", evidence.len());
+    }
+    for note in &evidence {
+        let _ = writeln!(text, "- {}", escaped(note));
+    }
+    if folded {
+        text.push_str("\n</details>\n");
+    }
     text
+}
+
+/// Whether a note is a conclusion of the paper, held against what came out.
+fn is_claim(note: &str) -> bool {
+    ["held", "did not hold"].iter().any(|word| note.starts_with(word))
 }
 
 /// The values of a section, each beside the paper's.
@@ -276,8 +296,21 @@ mod tests {
     }
 
     #[test]
+    fn claims_come_first_and_many_notes_are_folded() {
+        let mut one = section(&[]);
+        one.notes = (0..8).map(|number| format!("note {number}")).collect();
+        one.notes.push("did not hold: it is faster".into());
+        let page = with(PAGE, "philbin96", &one, &made()).unwrap();
+        let folded = "- did not hold: it is faster\n\n<details><summary>8 more notes</summary>\n\n- note 0\n";
+        assert!(
+            page.contains(folded) && page.contains("- note 7\n\n</details>\n\n<!-- end"),
+            "{page}"
+        );
+    }
+
+    #[test]
     fn many_columns_are_rows() {
-        let columns = ["a", "b", "c", "d", "e"];
+        let columns = ["a", "b", "c", "d", "e", "f", "g"];
         let lines = columns.map(|column| ("one", column, "thousands", Some(2.0), 1.0));
         let page = with(PAGE, "philbin96", &section(&lines), &made()).unwrap();
         assert!(
