@@ -171,10 +171,7 @@ impl<S: Stopwatch> Court<'_, S> {
                 self.try_colors(suspect, times, &mut finding)
             } else {
                 ColorVerdict::Unclear {
-                    reason: format!(
-                        "loads that it serves and loads that it does not cannot be told apart by time ({inside_ns:.1} and \
-                         {outside_ns:.1} ns)"
-                    ),
+                    reason: undecided(suspect.bytes, inside_ns, outside_ns),
                 }
             }
         };
@@ -411,4 +408,27 @@ fn span(first: u32, bits: u32) -> String {
 fn list(bits: &[u32]) -> String {
     let bits: Vec<String> = bits.iter().map(u32::to_string).collect();
     bits.join(" and ")
+}
+
+/// Why times say nothing of a cache of so many bytes; `outside_ns` is not a number where none was taken.
+fn undecided(bytes: u64, inside_ns: f64, outside_ns: f64) -> String {
+    if outside_ns.is_nan() {
+        let has = bytes >> 20;
+        return format!("too few pages are at hand to time loads that it does not serve: it has {has} MB");
+    }
+    format!(
+        "loads that it serves and loads that it does not cannot be told apart by time ({inside_ns:.1} and {outside_ns:.1} ns)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::undecided;
+
+    #[test]
+    fn times_that_were_not_taken_are_not_printed() {
+        let large = undecided(480 << 20, 32.5, f64::NAN);
+        assert!(large.contains("it has 480 MB") && !large.contains("NaN"), "{large}");
+        assert!(undecided(1 << 20, 12.0, 14.0).ends_with("(12.0 and 14.0 ns)"));
+    }
 }
