@@ -197,15 +197,41 @@ class PoliciesInPython(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "`interest` says when"):
             domicile.simulate(self.trace, "flash-cc-numa", NeverAsked())
 
-    def test_one_that_only_observes_places_by_first_touch(self):
+    def test_what_one_does_not_decide_falls_to_first_touch_and_page_coloring(self):
         class Watching:
             interest = {"cache_misses": 1}
 
             def observe(self, seen, world):
                 return None
 
-        ours, theirs = (domicile.simulate(self.trace, "flash-cc-numa", policy).data[0] for policy in (Watching(), "first-touch"))
-        self.assertEqual(ours["time_ns"], theirs["time_ns"])
+        class NoOpinion:
+            observe = None
+
+            def place(self, touch, world):
+                return None
+
+        class OnlyNode:
+            def place(self, touch, world):
+                return {"node": touch["cpu"] * world["cpu_nodes"] // world["cpus"]}
+
+        class OnlyColor:
+            def place(self, touch, world):
+                return {"color": touch["page"][1] % world["colors"]}
+
+        # Each of four threads reads 64 pages of its own again and again: they fit its cache, but not one color of it.
+        lines = walk(4 * 64 * 64, rounds=4)
+        trace = domicile.Trace.from_arrays(lines, threads=(lines - lines[0]) // numpy.uint64(64 * 4096))
+        policies = ["first-touch", Watching(), NoOpinion(), OnlyNode(), OnlyColor()]
+        times = [outcome["time_ns"] for outcome in domicile.simulate(trace, "flash-cc-numa", policies).data]
+        for ours in times[1:]:
+            self.assertEqual(ours, times[0])
+
+        class OneColor:
+            def place(self, touch, world):
+                return {"color": 0}
+
+        [crowded] = domicile.simulate(trace, "flash-cc-numa", OneColor()).data
+        self.assertGreater(crowded["time_ns"]["wall"], times[0]["wall"])
 
 
 class WholeRuns(unittest.TestCase):

@@ -24,10 +24,15 @@ pub struct InPython {
     raised: Raised,
 }
 
+/// Whether an object has an attribute that is something.
+pub fn has(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    Ok(object.getattr_opt(name)?.is_some_and(|attribute| !attribute.is_none()))
+}
+
 impl InPython {
     /// Errors: the object has neither method, asks for moments that there are not, or observes none.
     pub fn new(policy: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<InPython> {
-        let (places, observes) = (policy.hasattr("place")?, policy.hasattr("observe")?);
+        let (places, observes) = (has(policy, "place")?, has(policy, "observe")?);
         if !places && !observes {
             return Err(PyTypeError::new_err(format!(
                 "{} is neither the name of a policy nor an object with a method `place(touch, world)` or `observe(seen, world)`",
@@ -35,7 +40,7 @@ impl InPython {
             )));
         }
         let mut interest = Interest::NONE;
-        if policy.hasattr("interest")? {
+        if has(policy, "interest")? {
             let asked: std::collections::HashMap<String, u64> = policy.getattr("interest")?.extract()?;
             for (moment, value) in asked {
                 let small =
@@ -83,10 +88,7 @@ impl InPython {
 impl Policy for InPython {
     fn place(&mut self, touch: &Touch, world: &World) -> Placement {
         if !self.places {
-            return Placement {
-                node: Some(world.node_of(touch.cpu)),
-                ..Placement::default()
-            };
+            return Placement::default();
         }
         self.ask(|policy| {
             let seen = PyDict::new(policy.py());

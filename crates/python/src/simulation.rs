@@ -1,7 +1,7 @@
 //! Simulation and advice.
 
 use ::advise::{Policies, Settings};
-use policy::Name;
+use policy::{Kind, Name};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyString};
 use results::{Document, ProgramChange};
@@ -9,7 +9,7 @@ use sim::{Detail, PolicySpec};
 
 use crate::failed;
 use crate::machines::AnyMachine;
-use crate::policies::{InPython, Raised};
+use crate::policies::{InPython, Raised, has};
 use crate::result::Result as OfRun;
 use crate::traces::Trace;
 use crate::waiting::wait_for;
@@ -183,7 +183,7 @@ fn several<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py>>> {
         Ok(name) => Given::Name(name),
         Err(_) => Given::Object(given),
     };
-    if given.is_instance_of::<PyString>() || given.hasattr("place")? || given.hasattr("observe")? {
+    if given.is_instance_of::<PyString>() || has(given, "place")? || has(given, "observe")? {
         return Ok(vec![one(given.clone())]);
     }
     given.try_iter()?.map(|given| given.map(one)).collect()
@@ -197,7 +197,10 @@ fn by_object(
     object: &Bound<'_, PyAny>,
 ) -> PyResult<sim::Simulated> {
     let raised = Raised::default();
-    let policy = InPython::new(object, &raised)?;
+    let own = InPython::new(object, &raised)?;
+    // As for any policy, what it does not decide falls to the defaults.
+    let defaults = policy::build(&Name::default_of(Kind::Home), &[]).map_err(failed)?;
+    let policy = policy::Combined::new(vec![Box::new(own), defaults]);
     let name = object.get_type().name()?.to_string();
     let run = wait_for(py, |wanted| {
         sim::simulate_trace_with(trace, config, (name, Box::new(policy)), &|_| wanted.or_end())
