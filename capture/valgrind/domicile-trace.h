@@ -53,11 +53,17 @@ enum {
    DOMICILE_REQUEST_ALLOCATE = 9,
    DOMICILE_REQUEST_DATA_FREE = 10,
    DOMICILE_REQUEST_RECORDING = 11,
-   DOMICILE_REQUEST_SUMMARY = 12
+   DOMICILE_REQUEST_SUMMARY = 12,
+   DOMICILE_REQUEST_LINE = 13,
+   DOMICILE_REQUEST_AT_LINES = 14,
+   DOMICILE_REQUEST_ASIDE = 15
 };
 
 /* For DOMICILE_ALLOCATE: the data set is not worth caching. */
 #define DOMICILE_NO_SLOT (~0ull)
+
+/* The most lines that DOMICILE_AT_LINES takes. */
+#define DOMICILE_LINES_MAX 8
 
 /* Valgrind's sequence for a client request: rotations that cancel out and an exchange of a
    register with itself, so that it does nothing on the bare processor. */
@@ -143,6 +149,24 @@ static inline unsigned long long domicile_request_(unsigned long long request,
    (domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_SUMMARY),                               \
                       (unsigned long long)(size_t)(text), (unsigned long long)(bytes), 0) == 1)
 
+/* For interpreters: the program that is interpreted has a line `line`, called `number` from now on (a number of the caller's
+   choice). `name` is a string: the function, a newline, the file. */
+#define DOMICILE_LINE(number, line, name)                                                        \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_LINE),                            \
+                            (unsigned long long)(number), (unsigned long long)(line),            \
+                            (unsigned long long)(size_t)(name)))
+/* The calling thread is at the line whose number is numbers[0], called from numbers[1] and so on; of `count` numbers the first
+   DOMICILE_LINES_MAX count. What it does from now on has the names of these lines, and so has what it allocates. 0: it is at
+   no such line, and has the interpreter's names again. */
+#define DOMICILE_AT_LINES(count, numbers)                                                        \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_AT_LINES),                        \
+                            (unsigned long long)(count), (unsigned long long)(size_t)(numbers), 0))
+/* 1: what the calling thread does from now on is not the program's (an interpreter that looks where it is) and not recorded; 0: it
+   is again. */
+#define DOMICILE_ASIDE(aside)                                                                    \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_ASIDE),                           \
+                            (unsigned long long)(aside), 0, 0))
+
 /* 1 while `domicile record` listens, else 0. */
 #define DOMICILE_RECORDING()                                                                     \
    (domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_RECORDING), 0, 0, 0) == 1)
@@ -150,6 +174,7 @@ static inline unsigned long long domicile_request_(unsigned long long request,
 #else
 
 #define DOMICILE_NO_SLOT (~0ull)
+#define DOMICILE_LINES_MAX 8
 
 #define DOMICILE_PHASE(name)              ((void)(name))
 #define DOMICILE_WORK_BEGIN(count, hints) ((void)(count), (void)(hints))
@@ -164,6 +189,9 @@ static inline unsigned long long domicile_request_(unsigned long long request,
 #define DOMICILE_ALLOCATE(set, slot)           ((void)(set), (void)(slot))
 #define DOMICILE_DATA_FREE(set)                ((void)(set))
 #define DOMICILE_SUMMARY(text, bytes)          ((void)(text), (void)(bytes), 0)
+#define DOMICILE_LINE(number, line, name)      ((void)(number), (void)(line), (void)(name))
+#define DOMICILE_AT_LINES(count, numbers)      ((void)(count), (void)(numbers))
+#define DOMICILE_ASIDE(aside)                  ((void)(aside))
 #define DOMICILE_RECORDING()                   0
 
 #endif

@@ -9,13 +9,13 @@
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_libcbase.h"
 
-enum { NAME_MAX_ = 255, HINTS_MAX = 16, SUMMARY_MAX = 1 << 20, PIECE = 4096 };
+enum { NAME_MAX_ = 255, LINE_NAME_MAX = 4000, HINTS_MAX = 16, SUMMARY_MAX = 1 << 20, PIECE = 4096 };
 
-/* The length of the program's string at `at`, at most NAME_MAX_; 0 if it cannot be read. */
-static UInt text_bytes(Addr at)
+/* The length of the program's string at `at`, at most `most`; 0 if it cannot be read. */
+static UInt text_bytes(Addr at, UInt most)
 {
    UInt n = 0;
-   while (n < NAME_MAX_) {
+   while (n < most) {
       /* One check for each page that it reaches into. */
       if ((n == 0 || (at + n) % 4096 == 0) &&
           !VG_(am_is_valid_for_client)(at + n, 1, VKI_PROT_READ))
@@ -85,7 +85,7 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
    threads_running(tid);
    switch (arg[0] & 0xffff) {
    case DOMICILE_REQUEST_PHASE:
-      ring_record_text(RECORD_PHASE, 0, (const HChar*)arg[1], text_bytes(arg[1]));
+      ring_record_text(RECORD_PHASE, 0, (const HChar*)arg[1], text_bytes(arg[1], NAME_MAX_));
       ring_commit();
       return True;
    case DOMICILE_REQUEST_WORK_BEGIN: {
@@ -103,7 +103,7 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
       ring_commit();
       return True;
    case DOMICILE_REQUEST_ARRAY:
-      w = ring_record_text(RECORD_ARRAY, 2, (const HChar*)arg[1], text_bytes(arg[1]));
+      w = ring_record_text(RECORD_ARRAY, 2, (const HChar*)arg[1], text_bytes(arg[1], NAME_MAX_));
       w[0] = arg[2];
       w[1] = arg[3];
       ring_commit();
@@ -131,6 +131,25 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
       return True;
    case DOMICILE_REQUEST_RECORDING:
       *result = ring_alive ? 1 : 0;
+      return True;
+   case DOMICILE_REQUEST_LINE:
+      w = ring_record_text(RECORD_LINE, 2, (const HChar*)arg[3], text_bytes(arg[3], LINE_NAME_MAX));
+      w[0] = arg[1];
+      w[1] = arg[2];
+      ring_commit();
+      return True;
+   case DOMICILE_REQUEST_AT_LINES: {
+      UInt lines = arg[1] > DOMICILE_LINES_MAX ? DOMICILE_LINES_MAX : arg[1];
+      if (!VG_(am_is_valid_for_client)(arg[2], 8 * lines, VKI_PROT_READ))
+         lines = 0;
+      w = ring_record(RECORD_AT_LINES, lines);
+      for (i = 0; i < lines; i++)
+         w[i] = ((ULong*)arg[2])[i];
+      ring_commit();
+      return True;
+   }
+   case DOMICILE_REQUEST_ASIDE:
+      threads_quiet(tid, arg[1] != 0);
       return True;
    case WRAPPER_ALLOC: {
       UInt stack = stacks_here(tid, 0);

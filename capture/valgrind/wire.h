@@ -23,7 +23,7 @@
 #define DOMICILE_WIRE_H
 
 #define WIRE_MAGIC   0x52434d44u /* "DMCR" */
-#define WIRE_VERSION 9u
+#define WIRE_VERSION 10u
 
 #define WORD_NULL         0x8000000000000000ULL
 #define WORD_BLOCK        0x9000000000000000ULL
@@ -80,6 +80,9 @@ enum RecordType {
                                 end: part at the end | part at the entry << 8 (0xff: none) | clocks << 16 (latency.c).
                                 What no word is about stays as it is */
    RECORD_CALLED = 28,       /* stack: a sample of the thread's call stack, at the superblock that begins here */
+   RECORD_LINE = 29,         /* number, line, text: FUNCTION, a newline, FILE; of a program that is interpreted */
+   RECORD_AT_LINES = 30,     /* numbers of lines, innermost first: where the interpreter is in its program, in this thread
+                                and from here on. None: nowhere */
 };
 /* A text is a word with its length in bytes, then the bytes, padded to whole words. */
 

@@ -7,7 +7,7 @@
 """
 
 from ._domicile import DomicileError, Machine, Table, Trace, __version__, machines
-from .recording import record
+from .recorder import _at_import, record, recording
 from .results import Result, advise, compare, read, simulate
 from .sweeps import minimise, sweep
 
@@ -26,6 +26,7 @@ __all__ = [
     "minimise",
     "read",
     "record",
+    "recording",
     "simulate",
     "sweep",
 ]
@@ -38,3 +39,6 @@ def __getattr__(name):
 
         return getattr(replicated, name)
     raise AttributeError(f"module 'domicile' has no attribute '{name}'")
+
+
+_at_import()

@@ -13,7 +13,7 @@ import tempfile
 
 from . import _domicile
 from ._domicile import DomicileError
-from .recording import command
+from .recorder import command
 from .results import simulate
 
 #: Points that are sent to a worker together: they share the decoding of their trace.

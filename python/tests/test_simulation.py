@@ -1,8 +1,11 @@
 """Machines, traces, simulation and comparison: the same numbers as the command, and errors that say what to do."""
 
+import collections
 import json
+import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -72,7 +75,7 @@ class Simulations(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             trace = domicile.record(["/bin/true"], f"{folder}/true.dtr")
             ours = domicile.simulate(trace, "zen3-milan", ["page-coloring", "bin-hopping"], by=["structure"], seed=3)
-            words = [domicile.recording.command(), "--json", "simulate", f"{folder}/true.dtr", "--machine", "zen3-milan"]
+            words = [domicile.recorder.command(), "--json", "simulate", f"{folder}/true.dtr", "--machine", "zen3-milan"]
             words += ["--policy", "page-coloring", "--policy", "bin-hopping", "--by", "structure", "--seed", "3"]
             theirs = subprocess.run(words, capture_output=True, check=True, text=True).stdout
             self.assertEqual(ours.data, [json.loads(line) for line in theirs.splitlines()])
@@ -329,6 +332,96 @@ class Advice(unittest.TestCase):
     def test_a_program_that_is_not_there_is_an_error(self):
         with self.assertRaisesRegex(domicile.DomicileError, "no-such-program"):
             domicile.record(["no-such-program"])
+
+
+PROGRAM = """
+import sys, threading
+import domicile
+import numpy
+
+table = numpy.zeros((2000, 100))
+
+
+def by_columns():
+    return sum(table[:, column].sum() for column in range(100))
+
+
+def by_rows():
+    return table.sum(axis=1).sum()
+
+
+def several():
+    return numpy.ones((100, 2000))
+
+
+lines = sys.argv[1] == "lines"
+numpy.sort(table[0])
+with domicile.recording(lines=lines) as recording:
+    by_columns()
+numpy.random.random(100000)
+with domicile.recording(lines=lines):
+    other = several()
+    thread = threading.Thread(target=by_rows)
+    thread.start()
+    thread.join()
+print("recorded" if recording.active else "not recorded")
+"""
+
+
+class Lines(unittest.TestCase):
+    def recorded(self, how):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/axis.py", "w", encoding="utf-8") as file:
+                file.write(PROGRAM)
+            with open(f"{folder}/said", "w+", encoding="utf-8") as said:
+                program = [sys.executable, "-W", "error", f"{folder}/axis.py", how]
+                trace = domicile.record(program, options=["--from", "domicile_recording"], stdout=said)
+                said.seek(0)
+                self.assertEqual(said.read(), "recorded\n")
+        return trace
+
+    def test_what_python_code_does_has_its_line(self):
+        trace = self.recorded("lines")
+        [outcome] = domicile.simulate(trace, "zen3-milan", by=["structure", "line"]).data
+        # A line has a row for each function: a generator's is one of its own.
+        lines = collections.Counter()
+        for line in outcome["source_lines"]:
+            place = os.path.basename(line["file"] or ""), line["line"]
+            lines[place] += next(of["misses"] for of in line["caches"] if of["name"] == "L1D")
+        misses = [lines["axis.py", 10], lines["axis.py", 14]]
+        # A column has a line of cache for each element, a row for each eight.
+        self.assertGreater(misses[0], 2000 * 100)
+        self.assertGreater(misses[0], 4 * misses[1])
+        self.assertGreater(misses[1], 2000 * 100 // 8)
+        names = [structure["name"] for structure in outcome["structures"]]
+        # Memory that was there before, and what was allocated within.
+        self.assertIn("heap: <module> (axis.py:6)", names)
+        self.assertIn("heap: several (axis.py:18)", names)
+        # What lies between the blocks is not recorded: random numbers, and sorting.
+        self.assertFalse({("axis.py", 22), ("axis.py", 25)} & lines.keys(), lines.keys())
+        advice = domicile.advise(trace, "zen3-milan")
+        self.assertIn("axis.py:10", str(advice))
+        self.assertNotIn("_multiarray_umath", str(advice))
+
+    def test_without_lines_it_is_the_interpreters_own_work(self):
+        trace = self.recorded("plain")
+        [outcome] = domicile.simulate(trace, "zen3-milan", by=["line"]).data
+        self.assertFalse([line for line in outcome["source_lines"] if (line["file"] or "").endswith("axis.py")])
+
+    def test_where_nobody_records_it_does_nothing(self):
+        with domicile.recording() as recording:
+            self.assertIsNone(sys.gettrace())
+            self.assertFalse(recording.active)
+
+    def test_a_debugger_comes_first(self):
+        before = sys.gettrace()
+        sys.settrace(lambda *_: None)
+        try:
+            with self.assertRaisesRegex(domicile.DomicileError, "lines=False"):
+                with domicile.recording():
+                    pass
+        finally:
+            sys.settrace(before)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ class OnDask(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             spec = specified(folder, SPEC.replace("[1, 2]", "[1]"))
             with Cluster() as cluster:
-                words = [domicile.recording.command(), "sweep", spec, "--dask", cluster.scheduler_address]
+                words = [domicile.recorder.command(), "sweep", spec, "--dask", cluster.scheduler_address]
                 subprocess.run(words, check=True, capture_output=True, env={**os.environ, "DOMICILE_PYTHON": sys.executable})
             self.assertEqual(len(polars.read_parquet(f"{folder}/sweep.parquet")), 12)
 
@@ -131,7 +131,7 @@ class Searches(unittest.TestCase):
     def test_the_command_says_what_was_found(self):
         with tempfile.TemporaryDirectory() as folder:
             spec = specified(folder, 'traces = ["one.dtr"]\nmachines = ["flash-cc-numa"]\npolicies = ["migrate"]\n')
-            words = [domicile.recording.command(), "sweep", spec, "--minimise", "stall", "--over", "trigger=4..512", "--trials", "5"]
+            words = [domicile.recorder.command(), "sweep", spec, "--minimise", "stall", "--over", "trigger=4..512", "--trials", "5"]
             done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "DOMICILE_PYTHON": sys.executable})
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, r"^stall \d+ ns with --set migrate.trigger=\d+ \(5 settings tried\)$")

@@ -1,14 +1,16 @@
 //! An address space: turns the words of its ring into references and events.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use trace::{Allocation, Array, Event, Frame, Stack, StackId, Thread, ThreadId};
+use trace::{Allocation, Array, Event, Frame, Location, Stack, StackId, Thread, ThreadId};
 
 use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
 use crate::differences::Differences;
 use crate::flow::Dependences;
+use crate::lines::Lines;
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
 use crate::pace::{self, Paces, Play, Way};
@@ -35,6 +37,8 @@ pub(crate) struct Runner {
     pointer: u64,
     pub(crate) thread: Thread,
     pub(crate) ended: bool,
+    /// Where it is in the program that it interprets, innermost first, by the numbers of [`Lines`].
+    pub(crate) at_lines: Vec<u32>,
 }
 
 /// What all address spaces share.
@@ -44,6 +48,10 @@ pub struct Commons {
     pub mappings: Mappings,
     /// Program counters in the trace, by process: to be looked up.
     pub pcs: HashMap<u32, HashSet<u64>>,
+    /// Those that stand for lines of interpreted programs.
+    pub lines: Vec<Location>,
+    /// How often threads came to a line of one.
+    pub lines_reached: u64,
     pub notes: Vec<String>,
     /// What Valgrind makes different.
     pub differences: Differences,
@@ -86,6 +94,8 @@ pub struct AddressSpace {
     /// Slots decoded.
     pub slots: u64,
     paces: Paces,
+    /// Of the program that it interprets.
+    pub(crate) lines: Lines,
 }
 
 /// A stack that the tool announced.
@@ -126,6 +136,7 @@ impl AddressSpace {
             pointer: 0,
             thread,
             ended: false,
+            at_lines: Vec::new(),
         };
         AddressSpace {
             process,
@@ -144,6 +155,7 @@ impl AddressSpace {
             summary: Vec::new(),
             slots: 0,
             paces: Paces::default(),
+            lines: Lines::default(),
         }
     }
 
@@ -172,6 +184,7 @@ impl AddressSpace {
                 carried: 0,
                 thread,
                 ended: false,
+                at_lines: caller.at_lines.clone(),
             };
             child.runners = vec![None; self.current];
             child.runners.push(Some(runner));
@@ -187,6 +200,7 @@ impl AddressSpace {
         child.objects = self.objects.of_child(process);
         child.paused = self.paused;
         child.paces = self.paces.described();
+        child.lines = self.lines.of_child(self.process, process, &mut commons.lines);
         child
     }
 
@@ -218,10 +232,17 @@ impl AddressSpace {
         if let Some(runner) = self.runners.get(self.current).and_then(Option::as_ref) {
             out.run_by(runner.id);
         }
+        let mut words = Cow::Borrowed(words);
+        // As far as superblocks are at their lines.
+        let mut placed = 0;
         let mut at = 0;
         while let Some(&word) = words.get(at) {
             match wire::kind(word) {
                 wire::BLOCK => {
+                    if at >= placed {
+                        placed = self.put_at_line(&mut words, at);
+                    }
+                    let (word, words) = (words[at], &words[..]);
                     let on = self.run_on(words, at, out);
                     if on > at {
                         at = on;
@@ -232,7 +253,7 @@ impl AddressSpace {
                         .map_err(|Malformed| at)?;
                 }
                 wire::RECORD => {
-                    let (kind, payload) = wire::payload(words, at).ok_or(at)?;
+                    let (kind, payload) = wire::payload(&words, at).ok_or(at)?;
                     self.record(kind, payload, out, commons, wishes)
                         .map_err(|Malformed| at)?;
                     at += 1 + payload.len();
@@ -241,9 +262,9 @@ impl AddressSpace {
             }
         }
         if pace::is_sample(self.slots) && !self.paused {
-            self.play(words);
+            self.play(&words);
         }
-        commons.dependences.follow(&self.blocks, words, self.slots);
+        commons.dependences.follow(&self.blocks, &words, self.slots);
         Ok(())
     }
 
@@ -258,7 +279,8 @@ impl AddressSpace {
                     let number = word as u32 as usize;
                     if let Some(block) = self.blocks.get(number) {
                         let references = !self.blocks.templates(block).is_empty();
-                        play.run(&mut self.paces, number, u64::from(block.insns), references);
+                        let described = self.blocks.tools_number(number);
+                        play.run(&mut self.paces, (number, described), u64::from(block.insns), references);
                     }
                 }
                 wire::RECORD => {
@@ -375,7 +397,10 @@ impl AddressSpace {
                 self.stacks.insert(*number, stack);
             }
             (record::ALLOC, [addr, bytes, stack]) => {
-                let stack = self.stack(*stack, out);
+                let stack = match self.stack_of_lines(out, commons) {
+                    Some(stack) => stack,
+                    None => self.stack(*stack, out),
+                };
                 let thread = self.current()?.id;
                 let event = self.allocations.alloc(*addr, *bytes, stack);
                 out.event(thread, event);
@@ -406,7 +431,10 @@ impl AddressSpace {
             }
             (record::CALLED, [_]) if self.paused => {}
             (record::CALLED, [stack]) => {
-                let stack = self.stack(*stack, out);
+                let stack = match self.stack_of_lines(out, commons) {
+                    Some(stack) => stack,
+                    None => self.stack(*stack, out),
+                };
                 let thread = self.current()?.id;
                 out.event_of_next(thread, Event::Called { stack });
             }
@@ -451,6 +479,8 @@ impl AddressSpace {
                 self.paces.describe(number, ways.collect::<Result<_, _>>()?);
             }
             (record::LIMIT_REFUSED, [asked]) => commons.differences.refused(*asked),
+            (record::LINE, [number, line, ..]) => self.line(*number, *line, payload, out, commons),
+            (record::AT_LINES, numbers) => self.at_lines(numbers, commons)?,
             (record::SWITCH, [on]) => self.paused = *on == 0,
             _ => return Err(Malformed),
         }
@@ -479,6 +509,7 @@ impl AddressSpace {
             pointer: 0,
             thread,
             ended: false,
+            at_lines: Vec::new(),
         });
         Ok(())
     }

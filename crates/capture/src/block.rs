@@ -1,5 +1,7 @@
 //! Superblocks: what the tool says once about each, ready for the addresses of its runs.
 
+use std::collections::HashMap;
+
 use trace::{Body, Op, Ref, Site, SiteId};
 
 /// A superblock: ranges in the tables of [`Blocks`].
@@ -94,7 +96,14 @@ pub struct Blocks {
     writes: Vec<RegisterWrite>,
     exits: Vec<Exit>,
     instructions: Vec<Instruction>,
+    /// Copies for lines of an interpreted program, with the tool's number and the line.
+    at_lines: Vec<(Block, u32, u32)>,
+    /// Their numbers, by these two.
+    numbers_at_lines: HashMap<(u32, u32), u32>,
 }
+
+/// Numbers from here on are of copies for lines. The tool's are below.
+const AT_LINES: usize = 1 << 31;
 
 /// The descriptor is not what the language allows.
 #[derive(Debug, PartialEq, Eq)]
@@ -203,12 +212,52 @@ impl Blocks {
     /// The superblock with that number.
     #[inline(always)]
     pub fn get(&self, number: usize) -> Option<&Block> {
-        self.blocks.get(number)
+        match number.checked_sub(AT_LINES) {
+            None => self.blocks.get(number),
+            Some(copy) => self.at_lines.get(copy).map(|(block, ..)| block),
+        }
+    }
+
+    /// The number of the copy of a superblock that has sites of its own, for a line; `None` where there is no such superblock.
+    pub fn at_line(&mut self, number: u32, line: u32) -> Option<u32> {
+        if let Some(known) = self.numbers_at_lines.get(&(number, line)) {
+            return Some(*known);
+        }
+        let of = *self.blocks.get(number as usize)?;
+        let block = Block {
+            first_ref: self.templates.len() as u32,
+            first_insn: self.instructions.len() as u32,
+            named: false,
+            ..of
+        };
+        let references = of.first_ref as usize..of.first_ref as usize + usize::from(of.refs);
+        self.templates.extend_from_within(references.clone());
+        self.insn_of.extend_from_within(references.clone());
+        self.flows.extend_from_within(references);
+        let first = of.first_insn as usize;
+        self.instructions
+            .extend_from_within(first..first + usize::from(of.insns));
+        let copy = (AT_LINES + self.at_lines.len()) as u32;
+        self.at_lines.push((block, number, line));
+        self.numbers_at_lines.insert((number, line), copy);
+        Some(copy)
+    }
+
+    /// The line that a copy is for.
+    pub fn line_of(&self, number: usize) -> Option<u32> {
+        let (_, _, line) = self.at_lines.get(number.checked_sub(AT_LINES)?)?;
+        Some(*line)
+    }
+
+    /// The tool's number of a superblock or of a copy.
+    pub fn tools_number(&self, number: usize) -> usize {
+        let copy = number.checked_sub(AT_LINES).and_then(|copy| self.at_lines.get(copy));
+        copy.map_or(number, |(_, of, _)| *of as usize)
     }
 
     /// Where the superblock with that number begins.
     pub fn pc(&self, number: usize) -> Option<u64> {
-        let first = self.blocks.get(number)?.first_insn;
+        let first = self.get(number)?.first_insn;
         Some(self.instructions.get(first as usize)?.pc)
     }
 
@@ -230,7 +279,7 @@ impl Blocks {
 
     /// What the writer needs of a superblock whose sites have numbers.
     pub fn body(&self, number: usize) -> Option<Body<'_>> {
-        let block = self.blocks.get(number).filter(|block| block.named)?;
+        let block = self.get(number).filter(|block| block.named)?;
         Some(Body {
             refs: self.templates(block),
             insns: block.insns,
@@ -294,14 +343,17 @@ impl Blocks {
     /// their program counters; `fetches`: instructions are sites, too.
     #[inline(always)]
     pub fn name(&mut self, number: usize, pcs: bool, fetches: bool, site: impl FnMut(Site) -> SiteId) {
-        if !self.blocks[number].named {
+        if self.get(number).is_some_and(|block| !block.named) {
             self.name_now(number, pcs, fetches, site);
         }
     }
 
     #[cold]
     fn name_now(&mut self, number: usize, pcs: bool, fetches: bool, mut site: impl FnMut(Site) -> SiteId) {
-        let block = &mut self.blocks[number];
+        let block = match number.checked_sub(AT_LINES) {
+            None => &mut self.blocks[number],
+            Some(copy) => &mut self.at_lines[copy].0,
+        };
         block.named = true;
         let instructions = &mut self.instructions[block.first_insn as usize..][..usize::from(block.insns)];
         let first = block.first_ref as usize;
@@ -391,6 +443,33 @@ mod tests {
         assert_eq!(blocks.instructions_run(&block, 0, None), Err(Malformed));
         assert_eq!(blocks.instructions_run(&block, 1, Some(0)), Ok(2));
         assert_eq!(blocks.instructions_run(&block, 1, Some(1)), Err(Malformed));
+    }
+
+    #[test]
+    fn a_copy_for_a_line_has_sites_of_its_own_and_all_else_of_the_superblock() {
+        let mut blocks = Blocks::default();
+        blocks.define(&descriptor(0)).unwrap();
+        let mut next = 0;
+        let mut site = |_| {
+            next += 1;
+            next
+        };
+        blocks.name(0, true, true, &mut site);
+        let copy = blocks.at_line(0, 5).unwrap();
+        assert_eq!(blocks.at_line(0, 5), Some(copy));
+        assert_ne!(blocks.at_line(0, 6), Some(copy));
+        assert_eq!(blocks.at_line(1, 5), None);
+        let copy = copy as usize;
+        assert!(blocks.body(copy).is_none());
+        blocks.name(copy, true, true, &mut site);
+        let (of, at_line) = (*blocks.get(0).unwrap(), *blocks.get(copy).unwrap());
+        let bare = |block| -> Vec<Ref> { blocks.templates(block).iter().map(|r| Ref { site: 0, ..*r }).collect() };
+        assert_eq!(bare(&of), bare(&at_line));
+        let sites = |block| -> Vec<SiteId> { blocks.templates(block).iter().map(|r| r.site).collect() };
+        assert!(sites(&of).iter().all(|site| !sites(&at_line).contains(site)));
+        assert_eq!((blocks.line_of(0), blocks.line_of(copy)), (None, Some(5)));
+        assert_eq!((blocks.tools_number(0), blocks.tools_number(copy)), (0, 0));
+        assert_eq!(blocks.pc(copy), blocks.pc(0));
     }
 
     #[test]

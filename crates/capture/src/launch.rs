@@ -10,6 +10,7 @@ use sys::supervise::Supervisor;
 
 use crate::clocks::Clocks;
 use crate::folder::{self, Folder};
+use crate::interpreted;
 use crate::options::{CaptureError, Options};
 use crate::said::Said;
 use crate::tool::{Tool, lookup};
@@ -102,6 +103,7 @@ pub fn start(
     supervisor: Option<&Supervisor>,
 ) -> Result<u32, CaptureError> {
     let program = program(options)?;
+    let lines = options.from.as_deref().filter(|from| *from == interpreted::BEGINS);
     let mut command = Command::new(&tool.valgrind);
     command
         .env("VALGRIND_LIB", room.library(&tool.folder)?)
@@ -109,6 +111,7 @@ pub fn start(
         .envs(patience())
         .env(TUNABLES, whole_words(std::env::var_os(TUNABLES)))
         .envs(options.environment.iter().map(|(name, value)| (name, value)))
+        .envs(lines.map(|_| (interpreted::WANTED, "1")))
         .arg("--tool=domicile")
         .arg(prefixed("--domicile-socket=", &room.socket()))
         .arg(prefixed(

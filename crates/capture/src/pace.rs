@@ -6,7 +6,7 @@
 //! takes: a loop that sums up floating-point numbers takes an addition's clocks each time round, and one that copies
 //! takes next to nothing. A processor takes no less than its own width allows; that is the machine's to say, not ours.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Parts of the state, as `latency.c` counts them, and what stands for none.
 const PARTS: usize = 35;
@@ -53,7 +53,7 @@ impl Way {
 pub struct Paces {
     ways: Vec<Vec<Way>>,
     /// Superblocks with references.
-    taken: Vec<Taken>,
+    taken: BTreeMap<usize, Taken>,
 }
 
 /// What one superblock took in all samples, and those without references that came before it: their instructions count for its first
@@ -89,7 +89,7 @@ impl Paces {
     pub fn described(&self) -> Paces {
         Paces {
             ways: self.ways.clone(),
-            taken: Vec::new(),
+            taken: BTreeMap::new(),
         }
     }
 
@@ -97,8 +97,7 @@ impl Paces {
     pub fn all(&self) -> impl Iterator<Item = (usize, Taken)> {
         self.taken
             .iter()
-            .copied()
-            .enumerate()
+            .map(|(block, taken)| (*block, *taken))
             .filter(|(_, taken)| taken.own.instructions > 0)
     }
 
@@ -135,7 +134,7 @@ impl Play {
     }
 
     /// Plays one run of a superblock of so many instructions, which makes references or does not.
-    pub fn run(&mut self, paces: &mut Paces, block: usize, instructions: u64, references: bool) {
+    pub fn run(&mut self, paces: &mut Paces, (block, described): (usize, usize), instructions: u64, references: bool) {
         while let Some(&(begun, last)) = self.entered.front()
             && begun + WINDOW <= self.instructions
         {
@@ -144,7 +143,7 @@ impl Play {
         }
         let before = self.last;
         let mut after: [Option<u64>; PARTS] = [None; PARTS];
-        for way in paces.ways(block) {
+        for way in paces.ways(described) {
             let from = match way.from {
                 NONE => self.floor,
                 part => self.ready[usize::from(part)].max(self.floor),
@@ -169,10 +168,7 @@ impl Play {
             self.before.add(took);
             return;
         }
-        if paces.taken.len() <= block {
-            paces.taken.resize(block + 1, Taken::default());
-        }
-        let taken = &mut paces.taken[block];
+        let taken = paces.taken.entry(block).or_default();
         taken.own.add(took);
         taken.before.add(std::mem::take(&mut self.before));
     }
@@ -194,9 +190,9 @@ mod tests {
         paces.describe(3, ways);
         let mut play = Play::new();
         for _ in 0..1000 {
-            play.run(&mut paces, 3, instructions, true);
+            play.run(&mut paces, (3, 3), instructions, true);
         }
-        let taken = paces.taken[3];
+        let taken = paces.taken[&3];
         assert_eq!(
             (taken.own.instructions, taken.before),
             (1000 * instructions, Took::default())
@@ -213,9 +209,9 @@ mod tests {
         let mut play = Play::new();
         for _ in 0..10 {
             for _ in 0..100 {
-                play.run(&mut paces, 3, 5, false);
+                play.run(&mut paces, (3, 3), 5, false);
             }
-            play.run(&mut paces, 5, 2, true);
+            play.run(&mut paces, (5, 5), 2, true);
         }
         let all: Vec<(usize, Taken)> = paces.all().collect();
         let [(5, taken)] = all[..] else { panic!("{all:?}") };

@@ -15,6 +15,7 @@ use crate::connection::Ring;
 use crate::deadline::Deadline;
 use crate::ending::{Ending, named, points};
 use crate::gate::Gate;
+use crate::interpreted;
 use crate::journal::Journal;
 use crate::launch::{self, Room};
 use crate::options::{CaptureError, Exit, Options, Outcome, Progress};
@@ -142,6 +143,7 @@ fn take_down(
         finishing: true,
     });
     notes.append(&mut tree.commons.notes);
+    notes.extend(interpreted::note(tree.commons.lines_reached, tree.out.seen()));
     if let Some(wanted) = options.window.map(|_| options.windows).filter(|_| !whole)
         && tree.out.windows_begun() < wanted
     {

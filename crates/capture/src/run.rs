@@ -72,9 +72,13 @@ impl AddressSpace {
         }
         if !block.named {
             let (pcs, fetches) = (out.pcs, out.fetches);
-            let known = commons.pcs.entry(self.process).or_default();
-            Arc::make_mut(&mut self.blocks).name(number, pcs, fetches, |site| {
-                known.insert(site.pc);
+            let (process, lines) = (self.process, &mut self.lines);
+            let line = self.blocks.line_of(number).filter(|_| pcs);
+            Arc::make_mut(&mut self.blocks).name(number, pcs, fetches, |mut site| {
+                match line {
+                    Some(line) => site.pc = lines.pc(process, line, site.pc, &mut commons.lines),
+                    None => _ = commons.pcs.entry(process).or_default().insert(site.pc),
+                }
                 out.site(site)
             });
             // Now it may go with others.

@@ -172,6 +172,8 @@ pub fn write(
         })
     });
     tree.out.writer().locations(locations.collect::<Vec<_>>());
+    let lines = std::mem::take(&mut tree.commons.lines);
+    tree.out.writer().locations(lines);
     told
 }
 

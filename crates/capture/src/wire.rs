@@ -2,7 +2,7 @@
 
 /// First word of the greetings, and the version that both sides must speak.
 pub const MAGIC: u32 = 0x5243_4d44;
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Bytes of the page before the slots.
 pub const CONTROL_BYTES: usize = 4096;
@@ -59,6 +59,8 @@ pub mod record {
     pub const LIMIT_REFUSED: u32 = 26;
     pub const LATENCY: u32 = 27;
     pub const CALLED: u32 = 28;
+    pub const LINE: u32 = 29;
+    pub const AT_LINES: u32 = 30;
 }
 
 /// Operations of `record::SLOTS`.

@@ -6,6 +6,7 @@ mod broken;
 mod dependences;
 mod differences;
 mod endings;
+mod interpreted;
 mod killed;
 mod meaning;
 mod paces;

@@ -3,10 +3,11 @@
 //! It is thin: each class wraps one type of the crates below, and each call is one call of theirs. What is better said in Python
 //! (recording, notebooks) is in `python/domicile`. Long calls run on a thread of their own without the interpreter's lock, and end soon
 //! after Ctrl-C ([`waiting`]).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod machines;
 mod policies;
+mod recording;
 mod result;
 mod simulation;
 mod sweeps;
@@ -45,6 +46,11 @@ fn _domicile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sweeps::Sweep>()?;
     module.add_function(wrap_pyfunction!(sweeps::sweep_points, module)?)?;
     module.add_function(wrap_pyfunction!(sweeps::sweep_traces, module)?)?;
+    module.add_function(wrap_pyfunction!(recording::lines_begin, module)?)?;
+    module.add_function(wrap_pyfunction!(recording::lines_end, module)?)?;
+    module.add_function(wrap_pyfunction!(recording::lines_of_thread, module)?)?;
+    module.add_function(wrap_pyfunction!(recording::recording_begin, module)?)?;
+    module.add_function(wrap_pyfunction!(recording::recording_end, module)?)?;
     module.add_function(wrap_pyfunction!(machines::machines, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::advise, module)?)?;

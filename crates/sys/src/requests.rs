@@ -8,6 +8,7 @@
 #[cfg_attr(any(not(target_arch = "x86_64"), miri), allow(dead_code))]
 const REQUESTS: u64 = 0x444d_0000;
 const PHASE: u64 = 0;
+const RECORD: u64 = 4;
 const SLOT: u64 = 5;
 const SLOT_FREE: u64 = 6;
 const DATA_RANGE: u64 = 7;
@@ -16,12 +17,42 @@ const ALLOCATE: u64 = 9;
 const DATA_FREE: u64 = 10;
 const RECORDING: u64 = 11;
 const SUMMARY: u64 = 12;
+const LINE: u64 = 13;
+const AT_LINES: u64 = 14;
+const ASIDE: u64 = 15;
+/// The most lines that [`at_lines`] tells.
+pub const LINES_MAX: usize = 8;
 /// Stands for a slot: the data set is not worth caching.
 const NO_SLOT: u64 = u64::MAX;
 
 /// Whether `domicile record` listens.
 pub fn recording() -> bool {
     ask(RECORDING, [0; 3]) == 1
+}
+
+/// From now on references are recorded, or are not.
+pub fn record(on: bool) {
+    ask(RECORD, [u64::from(on), 0, 0]);
+}
+
+/// A program that is interpreted has this line, called `number` from now on. `name`: the function, a newline, the file.
+pub fn line(number: u64, line: u32, name: &std::ffi::CStr) {
+    ask(
+        LINE,
+        [number, u64::from(line), name.as_ptr().expose_provenance() as u64],
+    );
+}
+
+/// The interpreter is at the first of these lines in this thread, called from the second and so on; the first [`LINES_MAX`]
+/// count. None: at no line.
+pub fn at_lines(numbers: &[u64]) {
+    let at = numbers.as_ptr().expose_provenance() as u64;
+    ask(AT_LINES, [numbers.len() as u64, at, 0]);
+}
+
+/// The thread's references are not the program's from now on, or are again.
+pub fn aside(aside: bool) {
+    ask(ASIDE, [u64::from(aside), 0, 0]);
 }
 
 /// The program enters the phase of this name.
@@ -115,6 +146,7 @@ mod tests {
         let header = std::fs::read_to_string(header).unwrap();
         for (name, number) in [
             ("PHASE", PHASE),
+            ("RECORD", RECORD),
             ("SLOT", SLOT),
             ("SLOT_FREE", SLOT_FREE),
             ("DATA_RANGE", DATA_RANGE),
@@ -123,6 +155,9 @@ mod tests {
             ("DATA_FREE", DATA_FREE),
             ("RECORDING", RECORDING),
             ("SUMMARY", SUMMARY),
+            ("LINE", LINE),
+            ("AT_LINES", AT_LINES),
+            ("ASIDE", ASIDE),
         ] {
             let line = format!("DOMICILE_REQUEST_{name} = {number}");
             let found = header.lines().any(|at| at.trim().trim_end_matches(',') == line);
@@ -130,12 +165,18 @@ mod tests {
         }
         assert!(header.contains("DOMICILE_REQUEST_(n) (0x444d0000ull + (n))"));
         assert!(header.contains("DOMICILE_NO_SLOT (~0ull)"));
+        assert!(header.contains(&format!("DOMICILE_LINES_MAX {LINES_MAX}\n")));
     }
 
     #[test]
     fn the_bare_processor_has_nothing_to_say() {
         assert!(!recording());
+        record(true);
         phase(c"steady");
+        line(1, 12, c"sum\naxis.py");
+        at_lines(&[1, 1]);
+        at_lines(&[]);
+        aside(false);
         summary("{}");
         slot(1, 4096, true);
         data_range(1, 4096, 4096);

@@ -43,7 +43,8 @@ pub struct Record {
 #[derive(Args, Clone)]
 pub struct Recording {
     /// Record from where a process first enters this function, such as main: what was before (the dynamic linker, start-up) is
-    /// run and not recorded. Windows, and what is passed over, count from there
+    /// run and not recorded. Windows, and what is passed over, count from there. `domicile_recording` is where a Python program
+    /// enters `with domicile.recording()`
     #[arg(long, value_name = "FUNCTION")]
     from: Option<String>,
 

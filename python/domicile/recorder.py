@@ -1,15 +1,17 @@
-"""Recording programs, by the `domicile` command."""
+"""Recording programs, by the `domicile` command, and what of a Python program is recorded."""
 
 import os
 import pathlib
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 
-from ._domicile import DomicileError, Trace
+from ._domicile import DomicileError, Trace, lines_begin, lines_end, lines_of_thread, recording_begin, recording_end
 
 
 def command():
@@ -70,3 +72,81 @@ def _record(program, path, options, arguments):
         raise DomicileError(said.strip().removeprefix("domicile: ") or f"nothing was recorded: {' '.join(words)}")
     # The program's own, and notes of the recorder.
     sys.stderr.write(said)
+
+
+class recording:
+    """The part of this program that `domicile record` is to record, by lines of Python.
+
+    >>> with domicile.recording():
+    ...     total = table.sum(axis=0)
+
+    Run it as `domicile record --from domicile_recording -- python program.py`. Recording begins where the first block is entered; what
+    comes between blocks is not recorded. What the interpreter and its extensions do at a line, and what they allocate there, has the
+    name of that line. In code of the standard library and of installed packages that is the line which called it. Memory that was
+    allocated before has its line, too, from `import domicile` on.
+
+    `lines=False` keeps the interpreter's own names: functions and lines of C. `active` says whether somebody records; where nobody
+    does, the block costs nothing. Threads that begin within the block have lines, too.
+
+    Raises DomicileError where a debugger or a measurement of coverage traces the thread already.
+    """
+
+    def __init__(self, *, lines=True):
+        self.active = False
+        self._lines = lines
+        self._began_lines = False
+
+    def __enter__(self):
+        global _told
+        if not self._lines and _told:
+            _end_lines()
+        elif self._lines and not _told:
+            self._began_lines = _begin_lines(sys._getframe(1), True)
+        self.active = recording_begin()
+        return self
+
+    def __exit__(self, *_):
+        if self.active:
+            recording_end()
+        if self._began_lines:
+            self._began_lines = False
+            _end_lines()
+
+
+# Whether lines are told, and the trace function of new threads before.
+_told = False
+_before = None
+
+
+def _begin_lines(frame, is_own):
+    global _told, _before
+    if sys.gettrace() is not None:
+        raise DomicileError(
+            "lines cannot be told: a debugger or a measurement of coverage traces this thread; end it, or take `recording(lines=False)`"
+        )
+    _told = lines_begin(frame, is_own, _libraries())
+    if _told:
+        _before = threading.gettrace()
+        threading.settrace(lines_of_thread)
+    return _told
+
+
+def _end_lines():
+    global _told
+    threading.settrace(_before)
+    lines_end()
+    _told = False
+
+
+def _at_import():
+    """Lines are told at once where `domicile record --from domicile_recording` says so: what is allocated has its line."""
+    if os.environ.get("DOMICILE_LINES") and sys.gettrace() is None:
+        _begin_lines(sys._getframe(1), False)
+
+
+def _libraries():
+    """The folders of code that is not the program's own."""
+    paths = sysconfig.get_paths()
+    folders = [paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"], os.path.dirname(__file__)]
+    folders += site.getsitepackages() + [site.getusersitepackages()]
+    return sorted({os.path.join(folder, "") for folder in folders})

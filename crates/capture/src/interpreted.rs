@@ -1,0 +1,92 @@
+//! Lines of programs that are interpreted (`DOMICILE_LINE`): what an interpreter does at a line has that line's name.
+//!
+//! Names belong to program counters, so an instruction of the interpreter gets one of its own at each line where it makes
+//! references: a number beyond all addresses. The superblock gets a copy likewise ([`Blocks::at_line`]), and words that enter it are
+//! rewritten before anything looks at them. All else stays as it is for programs that are compiled.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use trace::StackId;
+
+use crate::address_space::{AddressSpace, Commons};
+use crate::block::Malformed;
+use crate::output::Output;
+use crate::wire;
+
+/// The function in which a Python program begins what is to be recorded (`domicile.recording()`).
+pub(crate) const BEGINS: &str = "domicile_recording";
+
+/// The variable by which it learns that its lines are wanted from its import of `domicile` on.
+pub(crate) const WANTED: &str = "DOMICILE_LINES";
+
+/// References that are no interpreter's start yet.
+const FEW: u64 = 100_000;
+
+/// References for each line that was reached, below which an interpreter's own work to follow lines counts among them. CPython 3.11
+/// makes some 170 more at a line, 3.13 some 100.
+const BUSY: u64 = 1_000;
+
+/// What is to be said of so many references of a program that reached so many lines.
+pub(crate) fn note(reached: u64, references: u64) -> Option<String> {
+    (reached > 0 && references / reached < BUSY).then(|| {
+        format!(
+            "the interpreted program reached {reached} lines, {} references apart: an interpreter that follows lines makes \
+             some 100 to 170 references more at each (CPython), so that its own work takes too long here; \
+             `domicile.recording(lines=False)` records it as it is, without lines",
+            references / reached
+        )
+    })
+}
+
+impl AddressSpace {
+    /// A line is announced.
+    pub(crate) fn line(&mut self, number: u64, line: u64, payload: &[u64], out: &Output, commons: &mut Commons) {
+        if self.lines.is_empty() && out.seen() > FEW {
+            commons.notes.push(format!(
+                "{} references were recorded before the first line of the interpreted program, and have the interpreter's names; \
+                 `--from domicile_recording` begins at the first `domicile.recording()`",
+                out.seen()
+            ));
+        }
+        self.lines.define(number, line, &wire::text(payload, 2));
+    }
+
+    /// The current thread is at these lines.
+    pub(crate) fn at_lines(&mut self, numbers: &[u64], commons: &mut Commons) -> Result<(), Malformed> {
+        let at = numbers.iter().map(|number| self.lines.number(*number));
+        let at: Option<Vec<u32>> = at.collect();
+        self.current()?.at_lines = at.ok_or(Malformed)?;
+        commons.lines_reached += u64::from(!self.paused && !numbers.is_empty());
+        Ok(())
+    }
+
+    /// The stack of the lines that the current thread is at; `None` where it is at none.
+    pub(crate) fn stack_of_lines(&mut self, out: &mut Output, commons: &mut Commons) -> Option<StackId> {
+        let at = &self.runners.get(self.current)?.as_ref()?.at_lines;
+        (!at.is_empty() && out.pcs).then(|| self.lines.stack(self.process, at, out, &mut commons.lines))
+    }
+
+    /// Puts the superblocks from `words[from]` to the next record at the line that the current thread is at. Returns where that
+    /// is; `from` where it is at none.
+    pub(crate) fn put_at_line(&mut self, words: &mut Cow<[u64]>, from: usize) -> usize {
+        let at = self.runners.get(self.current).and_then(Option::as_ref);
+        let Some(&line) = at.and_then(|runner| runner.at_lines.first()) else {
+            return from;
+        };
+        let words = words.to_mut();
+        for (at, word) in words.iter_mut().enumerate().skip(from) {
+            match wire::kind(*word) {
+                wire::RECORD => return at,
+                wire::BLOCK => {
+                    // What is not known stays so, and is reported.
+                    if let Some(number) = Arc::make_mut(&mut self.blocks).at_line(*word as u32, line) {
+                        *word = *word >> 32 << 32 | u64::from(number);
+                    }
+                }
+                _ => {}
+            }
+        }
+        words.len()
+    }
+}
