@@ -174,31 +174,68 @@ class PoliciesInPython(unittest.TestCase):
             def place(self, touch, world):
                 return {"node": 99}
 
-        with self.assertRaisesRegex(ValueError, "no node 99"):
+        with self.assertRaisesRegex(domicile.DomicileError, "no node 99"):
             domicile.simulate(self.trace, "flash-cc-numa", NoSuchNode())
 
         class Mistyped:
             def place(self, touch, world):
                 return {"colour": 0}
 
-        with self.assertRaisesRegex(ValueError, "colour"):
+        with self.assertRaisesRegex(domicile.DomicileError, "colour"):
             domicile.simulate(self.trace, "flash-cc-numa", Mistyped())
 
         class Wrong:
             def place(self, touch, world):
                 return 3
 
-        with self.assertRaisesRegex(TypeError, "a place is"):
+        with self.assertRaisesRegex(domicile.DomicileError, "a place is"):
             domicile.simulate(self.trace, "flash-cc-numa", Wrong())
-        with self.assertRaisesRegex(TypeError, "neither the name"):
+        with self.assertRaisesRegex(domicile.DomicileError, "neither the name"):
             domicile.simulate(self.trace, "flash-cc-numa", [7])
 
         class NeverAsked:
             def observe(self, seen, world):
                 return None
 
-        with self.assertRaisesRegex(ValueError, "`interest` says when"):
+        with self.assertRaisesRegex(domicile.DomicileError, "`interest` says when"):
             domicile.simulate(self.trace, "flash-cc-numa", NeverAsked())
+
+    def test_an_answer_that_is_none_names_the_policy_and_what_it_gave(self):
+        class Acting:
+            interest = {"cache_misses": 1}
+            answer = None
+
+            def observe(self, seen, world):
+                return self.answer(seen)
+
+        policy = Acting()
+        for answer, says in (
+            (lambda seen: 7, "None, or a list of actions"),
+            (lambda seen: [7], "an action is a dict"),
+            (lambda seen: [{"page": seen["page"]}], "lacks `action`"),
+            (lambda seen: [{"action": "jump"}], "`jump` is none of the actions"),
+            (lambda seen: [{"action": "move", "node": 1}], "lacks `page`"),
+            (lambda seen: [{"action": "move", "page": (0, 1 << 40), "node": 1}], r"no page \(0, \d+\) yet"),
+            (lambda seen: [{"action": "move", "page": 5, "node": 1}], "no page 5 yet"),
+            (lambda seen: [{"action": "move", "page": seen["page"], "node": -1}], "no node -1: there are 8"),
+            (lambda seen: [{"action": "copy", "page": seen["page"]}], "lacks `node`"),
+            (lambda seen: [{"action": "copy", "page": seen["page"], "node": 0, "cpu": 1}], "`cpu` is none of node, page, action"),
+            (lambda seen: [{"action": "move_thread", "thread": 99, "cpu": 0}], "no thread 99 yet"),
+            (lambda seen: [{"action": "move_thread", "thread": seen["thread"]}], "lacks `cpu`"),
+        ):
+            policy.answer = answer
+            with self.assertRaisesRegex(domicile.DomicileError, f"Acting: `observe` gave .*{says}"):
+                domicile.simulate(self.trace, "flash-cc-numa", policy)
+        for interest, says in (
+            ({"cache_misses": -1}, "-1 is no number for `cache_misses`"),
+            ({"misses": 1}, "`misses` is none of"),
+            (5, "a dict from"),
+        ):
+            policy.interest = interest
+            with self.assertRaisesRegex(domicile.DomicileError, f"Acting: `interest` is .*{says}"):
+                domicile.simulate(self.trace, "flash-cc-numa", policy)
+        with self.assertRaisesRegex(domicile.DomicileError, "is a class: give an object of it"):
+            domicile.simulate(self.trace, "flash-cc-numa", Acting)
 
     def test_what_one_does_not_decide_falls_to_first_touch_and_page_coloring(self):
         class Watching:

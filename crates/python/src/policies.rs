@@ -2,14 +2,15 @@
 //!
 //! Each question takes the interpreter's lock, so that such a policy is slow. What it raises ends the simulation and is raised there.
 
+use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 
 use policy::{Action, Interest, MissLevel, Observation, Page, Placement, Policy, Touch, World};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict};
+use pyo3::types::{PyAny, PyDict, PyType};
 
+use crate::failed;
 use crate::waiting::Interrupted;
 
 /// What a policy raised.
@@ -18,10 +19,20 @@ pub type Raised = Arc<Mutex<Option<PyErr>>>;
 /// An object with a method `place`, or, to act later, an attribute `interest` and a method `observe`, or all three.
 pub struct InPython {
     policy: Py<PyAny>,
+    /// Its class, for errors.
+    name: String,
+    known: Known,
     interest: Interest,
     places: bool,
     observes: bool,
     raised: Raised,
+}
+
+/// What there is so far.
+#[derive(Default)]
+struct Known {
+    pages: HashSet<Page>,
+    threads: HashSet<u32>,
 }
 
 /// Whether an object has an attribute that is something.
@@ -32,39 +43,32 @@ pub fn has(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
 impl InPython {
     /// Errors: the object has neither method, asks for moments that there are not, or observes none.
     pub fn new(policy: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<InPython> {
+        let words = policy.repr()?;
+        if policy.is_instance_of::<PyType>() {
+            return Err(failed(format_args!("{words} is a class: give an object of it")));
+        }
         let (places, observes) = (has(policy, "place")?, has(policy, "observe")?);
         if !places && !observes {
-            return Err(PyTypeError::new_err(format!(
-                "{} is neither the name of a policy nor an object with a method `place(touch, world)` or `observe(seen, world)`",
-                policy.repr()?
+            return Err(failed(format_args!(
+                "{words} is neither the name of a policy nor an object with a method `place(touch, world)` or `observe(seen, world)`"
             )));
         }
+        let name = policy.get_type().name()?.to_string();
         let mut interest = Interest::NONE;
         if has(policy, "interest")? {
-            let asked: std::collections::HashMap<String, u64> = policy.getattr("interest")?.extract()?;
-            for (moment, value) in asked {
-                let small =
-                    || u32::try_from(value).map_err(|_| PyValueError::new_err(format!("`{moment}` is too large")));
-                match moment.as_str() {
-                    "cache_misses" => interest.cache_misses = small()?,
-                    "tlb_misses" => interest.tlb_misses = small()?,
-                    "tick_ns" => interest.tick_ns = value,
-                    "pressure_frames" => interest.pressure_frames = value,
-                    _ => {
-                        return Err(PyValueError::new_err(format!(
-                            "`interest` has `{moment}`, which is none of cache_misses, tlb_misses, tick_ns and pressure_frames"
-                        )));
-                    }
-                }
-            }
+            let asked = policy.getattr("interest")?;
+            interest =
+                interest_of(&asked).map_err(|why| failed(format_args!("{name}: `interest` is {asked}: {why}")))?;
         }
         if observes && interest == Interest::NONE {
-            return Err(PyValueError::new_err(
-                "`observe` would never be called: `interest` says when, such as {\"cache_misses\": 16}",
-            ));
+            return Err(failed(format_args!(
+                "{name}: `observe` would never be called: `interest` says when, such as {{\"cache_misses\": 16}}"
+            )));
         }
         Ok(InPython {
             policy: policy.clone().unbind(),
+            name,
+            known: Known::default(),
             interest,
             places,
             observes,
@@ -72,10 +76,25 @@ impl InPython {
         })
     }
 
-    /// Asks the object; what it raises ends the simulation.
-    fn ask<T>(&self, ask: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> T {
+    /// Asks the object by a method and reads its answer. What it raises ends the simulation, and so does an answer that is none.
+    fn ask<T>(
+        &self,
+        method: &str,
+        describe: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>,
+        world: &World,
+        read: impl FnOnce(&Bound<'_, PyAny>) -> Result<T, Why>,
+    ) -> T {
+        let ask = |py: Python<'_>| {
+            let about = PyDict::new(py);
+            describe(&about)?;
+            let answer = self
+                .policy
+                .bind(py)
+                .call_method1(method, (about, of_world(py, world)?))?;
+            read(&answer).map_err(|why| failed(format_args!("{}: `{method}` gave {answer}: {why}", self.name)))
+        };
         Python::attach(|py| {
-            ask(self.policy.bind(py)).unwrap_or_else(|error| {
+            ask(py).unwrap_or_else(|error: PyErr| {
                 if let Ok(mut raised) = self.raised.lock() {
                     raised.get_or_insert(error);
                 }
@@ -85,23 +104,42 @@ impl InPython {
     }
 }
 
+/// When an object wants to be asked.
+fn interest_of(asked: &Bound<'_, PyAny>) -> Result<Interest, Why> {
+    const MOMENTS: &str = "cache_misses, tlb_misses, tick_ns and pressure_frames";
+    let asked: HashMap<String, Bound<'_, PyAny>> = asked
+        .extract()
+        .map_err(|_| format!("a dict from {MOMENTS} to numbers is needed"))?;
+    let mut interest = Interest::NONE;
+    for (moment, value) in asked {
+        let fits = || format!("{value} is no number for `{moment}`");
+        let long = || value.extract::<u64>().map_err(|_| fits());
+        let short = || value.extract::<u32>().map_err(|_| fits());
+        match moment.as_str() {
+            "cache_misses" => interest.cache_misses = short()?,
+            "tlb_misses" => interest.tlb_misses = short()?,
+            "tick_ns" => interest.tick_ns = long()?,
+            "pressure_frames" => interest.pressure_frames = long()?,
+            _ => return Err(format!("`{moment}` is none of {MOMENTS}")),
+        }
+    }
+    Ok(interest)
+}
+
 impl Policy for InPython {
     fn place(&mut self, touch: &Touch, world: &World) -> Placement {
+        self.known.pages.insert(touch.page);
+        self.known.threads.insert(touch.thread);
         if !self.places {
             return Placement::default();
         }
-        self.ask(|policy| {
-            let seen = PyDict::new(policy.py());
-            about_page(&seen, touch.page)?;
+        let about = |seen: &Bound<'_, PyDict>| {
+            about_page(seen, touch.page)?;
             seen.set_item("thread", touch.thread)?;
             seen.set_item("cpu", touch.cpu)?;
-            seen.set_item("write", touch.write)?;
-            placement(
-                &policy.call_method1("place", (seen, of_world(policy.py(), world)?))?,
-                world,
-                &[],
-            )
-        })
+            seen.set_item("write", touch.write)
+        };
+        self.ask("place", about, world, |answer| placement(answer, world, &[]))
     }
 
     fn interest(&self) -> Interest {
@@ -112,16 +150,12 @@ impl Policy for InPython {
         if !self.observes {
             return;
         }
-        let wanted: Vec<Action> = self.ask(|policy| {
-            let seen = PyDict::new(policy.py());
-            if !describe(&seen, observation)? {
-                return Ok(Vec::new());
-            }
-            let answer = policy.call_method1("observe", (seen, of_world(policy.py(), world)?))?;
-            if answer.is_none() {
-                return Ok(Vec::new());
-            }
-            answer.try_iter()?.map(|wanted| action(&wanted?, world)).collect()
+        if matches!(observation, Observation::Touched(_) | Observation::Slots(_)) {
+            return;
+        }
+        let about = |seen: &Bound<'_, PyDict>| describe(seen, observation);
+        let wanted = self.ask("observe", about, world, |answer| {
+            self::actions(answer, world, &self.known)
         });
         actions.extend(wanted);
     }
@@ -131,8 +165,8 @@ fn about_page(seen: &Bound<'_, PyDict>, page: Page) -> PyResult<()> {
     seen.set_item("page", (page.space, page.number))
 }
 
-/// What was observed; false: nothing that policies in Python hear of.
-fn describe(seen: &Bound<'_, PyDict>, observation: &Observation) -> PyResult<bool> {
+/// What was observed, of the kinds that policies in Python hear of.
+fn describe(seen: &Bound<'_, PyDict>, observation: &Observation) -> PyResult<()> {
     match observation {
         Observation::Miss(miss) => {
             let kind = match miss.level {
@@ -163,9 +197,9 @@ fn describe(seen: &Bound<'_, PyDict>, observation: &Observation) -> PyResult<boo
             seen.set_item("node", pressure.node)?;
             seen.set_item("free_frames", pressure.free_frames)?;
         }
-        Observation::Touched(_) | Observation::Slots(_) => return Ok(false),
+        Observation::Touched(_) | Observation::Slots(_) => {}
     }
-    Ok(true)
+    Ok(())
 }
 
 fn of_world<'py>(py: Python<'py>, world: &World) -> PyResult<Bound<'py, PyDict>> {
@@ -180,90 +214,108 @@ fn of_world<'py>(py: Python<'py>, world: &World) -> PyResult<Bound<'py, PyDict>>
     Ok(known)
 }
 
+/// What is wrong with an answer.
+type Why = String;
+
 /// `None`, or a dict with `color`, `node` or both.
-fn placement(answer: &Bound<'_, PyAny>, world: &World, also: &[&str]) -> PyResult<Placement> {
+fn placement(answer: &Bound<'_, PyAny>, world: &World, also: &[&str]) -> Result<Placement, Why> {
     if answer.is_none() {
         return Ok(Placement::default());
     }
-    let answer = answer
-        .cast::<PyDict>()
-        .map_err(|_| PyTypeError::new_err("a place is None, or a dict with `color`, `node` or both"))?;
+    let Ok(answer) = answer.cast::<PyDict>() else {
+        return Err("a place is None, or a dict with `color`, `node` or both".to_string());
+    };
     only(answer, &[&["color", "node"], also].concat())?;
     Ok(Placement {
-        color: below(number(answer, "color")?, world.colors, "color")?,
-        node: below(number(answer, "node")?, world.nodes, "node")?,
+        color: number(answer, "color", world.colors)?,
+        node: number(answer, "node", world.nodes)?,
     })
 }
 
 /// Nothing but these keys.
-fn only(answer: &Bound<'_, PyDict>, keys: &[&str]) -> PyResult<()> {
-    for key in answer.keys() {
-        let key: String = key.extract()?;
-        if !keys.contains(&key.as_str()) {
-            return Err(PyValueError::new_err(format!("`{key}` is none of {}", keys.join(", "))));
-        }
-    }
-    Ok(())
-}
-
-/// A number that there is.
-fn below(number: Option<u32>, count: u32, what: &str) -> PyResult<Option<u32>> {
-    match number.filter(|number| *number >= count) {
-        Some(number) => Err(PyValueError::new_err(format!(
-            "there is no {what} {number}: there are {count}, from 0"
-        ))),
-        None => Ok(number),
+fn only(answer: &Bound<'_, PyDict>, keys: &[&str]) -> Result<(), Why> {
+    let other = answer
+        .keys()
+        .iter()
+        .find(|key| !key.extract::<String>().is_ok_and(|key| keys.contains(&key.as_str())));
+    match other {
+        Some(other) => Err(format!("`{other}` is none of {}", keys.join(", "))),
+        None => Ok(()),
     }
 }
 
-fn number(of: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<u32>> {
-    match of.get_item(name)? {
-        None => Ok(None),
-        Some(value) if value.is_none() => Ok(None),
-        Some(value) => value.extract().map(Some),
+/// What a dict has under a name; `None` counts as missing.
+fn item<'py>(of: &Bound<'py, PyDict>, name: &str) -> Option<Bound<'py, PyAny>> {
+    of.get_item(name).ok().flatten().filter(|value| !value.is_none())
+}
+
+/// A number below `count`.
+fn number(of: &Bound<'_, PyDict>, name: &str, count: u32) -> Result<Option<u32>, Why> {
+    let Some(value) = item(of, name) else {
+        return Ok(None);
+    };
+    match value.extract::<u32>().ok().filter(|number| *number < count) {
+        Some(number) => Ok(Some(number)),
+        None => Err(format!("there is no {name} {value}: there are {count}, from 0")),
     }
 }
 
-/// A dict with `action` and what that needs.
-fn action(wanted: &Bound<'_, PyAny>, world: &World) -> PyResult<Action> {
-    let wanted = wanted
-        .cast::<PyDict>()
-        .map_err(|_| PyTypeError::new_err("an action is a dict with `action`"))?;
-    let needed = |name: &str, count: u32| {
-        below(number(wanted, name)?, count, name)?
-            .ok_or_else(|| PyValueError::new_err(format!("an action lacks `{name}`: {wanted}")))
+fn needed<T>(found: Option<T>, name: &str) -> Result<T, Why> {
+    found.ok_or_else(|| format!("an action lacks `{name}`"))
+}
+
+/// A dict with `action` and what that needs. `known`: pages and threads so far.
+fn action(wanted: &Bound<'_, PyAny>, world: &World, known: &Known) -> Result<Action, Why> {
+    let Ok(wanted) = wanted.cast::<PyDict>() else {
+        return Err("an action is a dict with `action`".to_string());
     };
     let page = || {
-        let page = wanted.get_item("page")?;
-        let page = page.ok_or_else(|| PyValueError::new_err(format!("an action lacks `page`: {wanted}")))?;
-        let (space, number) = page.extract()?;
-        Ok::<_, PyErr>(Page { space, number })
+        let page = needed(item(wanted, "page"), "page")?;
+        let of = page.extract().map(|(space, number)| Page { space, number });
+        let found = of.ok().filter(|page| known.pages.contains(page));
+        found.ok_or_else(|| format!("there is no page {page} yet: `page` is one that `touch` or `seen` had"))
     };
-    let name: String = wanted
-        .get_item("action")?
-        .ok_or_else(|| PyValueError::new_err(format!("an action lacks `action`: {wanted}")))?
-        .extract()?;
-    Ok(match name.as_str() {
-        "move" => Action::Move {
-            page: page()?,
-            to: placement(wanted, world, &["action", "page"])?,
-        },
-        "copy" => Action::Copy {
-            page: page()?,
-            node: needed("node", world.nodes)?,
-        },
-        "collapse" => Action::Collapse {
-            page: page()?,
-            node: below(number(wanted, "node")?, world.nodes, "node")?,
-        },
-        "move_thread" => Action::MoveThread {
-            thread: needed("thread", u32::MAX)?,
-            cpu: needed("cpu", world.cpus)?,
-        },
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "`{other}` is none of the actions move, copy, collapse and move_thread"
-            )));
+    let node = || number(wanted, "node", world.nodes);
+    let name = needed(item(wanted, "action"), "action")?.to_string();
+    let (keys, found): (&[&str], Action) = match name.as_str() {
+        "move" => {
+            let to = placement(wanted, world, &["action", "page"])?;
+            (&["color", "node", "page"], Action::Move { page: page()?, to })
         }
-    })
+        "copy" => {
+            let node = needed(node()?, "node")?;
+            (&["node", "page"], Action::Copy { page: page()?, node })
+        }
+        "collapse" => {
+            let node = node()?;
+            (&["node", "page"], Action::Collapse { page: page()?, node })
+        }
+        "move_thread" => {
+            let thread = needed(item(wanted, "thread"), "thread")?;
+            let found = thread.extract().ok().filter(|thread| known.threads.contains(thread));
+            let thread = found.ok_or_else(|| format!("there is no thread {thread} yet"))?;
+            let cpu = needed(number(wanted, "cpu", world.cpus)?, "cpu")?;
+            (&["cpu", "thread"], Action::MoveThread { thread, cpu })
+        }
+        other => {
+            return Err(format!(
+                "`{other}` is none of the actions move, copy, collapse and move_thread"
+            ));
+        }
+    };
+    only(wanted, &[keys, &["action"]].concat())?;
+    Ok(found)
+}
+
+/// Of a list of actions; `None` is none.
+fn actions(answer: &Bound<'_, PyAny>, world: &World, known: &Known) -> Result<Vec<Action>, Why> {
+    if answer.is_none() {
+        return Ok(Vec::new());
+    }
+    let Ok(wanted) = answer.try_iter() else {
+        return Err("it gives None, or a list of actions".to_string());
+    };
+    wanted
+        .map(|wanted| action(&wanted.map_err(|error| error.to_string())?, world, known))
+        .collect()
 }
