@@ -56,6 +56,16 @@ pub enum SimError {
     )]
     NoTouches { policy: String },
     #[error(
+        "policy `{policy}` chooses no homes of pages, and a stream of misses depends on nothing else; leave it out, or simulate the run \
+         as a whole (without `--fast`; in a sweep, `fast = false`)"
+    )]
+    NoHomes { policy: String },
+    #[error(
+        "the trace holds windows of a run, and a stream of misses has those that warm caches before each of them, too; simulate the \
+         trace as a whole (without `--fast`; in a sweep, `fast = false`)"
+    )]
+    MissesOfWindows,
+    #[error(
         "policy `{policy}` moves threads from cpu to cpu, whose clocks have nothing to do with each other in recorded order; simulate it \
          by the clocks, without `--order recorded`"
     )]

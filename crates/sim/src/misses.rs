@@ -13,6 +13,6 @@ mod stream;
 
 pub use chains::{ReadChains, read_chains};
 pub use hot::{HotPages, hot_pages};
-pub use record::{Scribe, best_homes, plain, record, record_refs};
+pub use record::{Scribe, best_homes, is_replayable, plain, record, record_refs, record_to_replay};
 pub use replay::{replay, replay_with, waits_from};
 pub use stream::{FirstTouch, Miss, MissStream};

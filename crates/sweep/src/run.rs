@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use policy::{Kind, Name};
 use results::Outcome;
 use sim::misses::MissStream;
 use sim::{Config, PolicySpec, SimError};
@@ -161,8 +160,9 @@ impl Simulation {
             threads,
             ..Config::new(machine, Vec::new())
         };
+        let recorded = || sim::misses::record_to_replay(&trace, &config, &|_| {}).map_err(|error| named(&error));
         let misses = match spec.fast {
-            true => Some(misses(&trace, &config).map_err(|error| named(&error))?),
+            true => Some(recorded()?.0),
             false => None,
         };
         Ok(Simulation { trace, config, misses })
@@ -191,11 +191,10 @@ impl Simulation {
             None => sim::simulate(&self.trace, &config, &|_| {})
                 .map(|runs| runs.into_iter().map(|run| run.outcome).collect()),
             Some(stream) => {
-                if let Some(other) = points.iter().find_map(|point| no_home(&point.policy)) {
-                    return Err(format!(
-                        "policy `{other}` chooses no homes of pages, and misses do not depend on anything else with `fast`"
-                    ));
-                }
+                let mut names = points.iter().map(|point| &point.policy);
+                names
+                    .try_for_each(sim::misses::is_replayable)
+                    .map_err(|error| error.to_string())?;
                 sim::misses::replay(stream, &config)
             }
         };
@@ -208,17 +207,4 @@ impl Simulation {
         }
         Ok(outcomes)
     }
-}
-
-/// A part of a policy that a stream of misses cannot answer.
-fn no_home(name: &Name) -> Option<&'static str> {
-    let other = [Kind::Color, Kind::Order].map(|kind| name.of(kind));
-    other.into_iter().flatten().next().map(|entry| entry.name)
-}
-
-/// The misses of a trace, as `simulate --fast` replays them.
-fn misses(trace: &Trace, config: &Config) -> Result<MissStream, SimError> {
-    let mut stream = sim::misses::record(trace, config, &|_| {})?;
-    stream.share_files(trace.modules(), config.machine.page_bytes);
-    Ok(stream)
 }

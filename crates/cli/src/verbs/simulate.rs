@@ -312,14 +312,7 @@ impl Simulate {
             )));
         }
         for policy in policies {
-            let other = [Kind::Color, Kind::Order].map(|kind| policy.name.of(kind));
-            if let Some(other) = other.into_iter().flatten().next() {
-                return Err(Failure::usage(format!(
-                    "policy `{}` chooses no homes of pages, and misses do not depend on anything else with `--fast`; leave it or \
-                     `--fast` out",
-                    other.name
-                )));
-            }
+            sim::misses::is_replayable(&policy.name).map_err(Failure::usage)?;
         }
         Ok(())
     }
@@ -327,17 +320,9 @@ impl Simulate {
     /// Records the misses of the trace, with progress, and replays all policies over them.
     fn replayed(&self, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<results::Outcome>, Failure> {
         let bar = progress::known("simulating", trace.references());
-        let stream = sim::misses::record(trace, config, &|references| bar.inc(references));
+        let recorded = sim::misses::record_to_replay(trace, config, &|references| bar.inc(references));
         bar.finish_and_clear();
-        let mut stream = stream.map_err(|error| failure(&self.trace, error))?;
-        if stream.run.windows.is_some() {
-            return Err(Failure::usage(format!(
-                "{}: the trace holds windows of a run, and `--fast` counts the misses that warm caches before each of them; leave \
-                 `--fast` out",
-                self.trace.display()
-            )));
-        }
-        let shared = stream.share_files(trace.modules(), config.machine.page_bytes);
+        let (mut stream, shared) = recorded.map_err(|error| failure(&self.trace, error))?;
         if shared > 0 {
             console::note(format_args!(
                 "note: processes share pages of files that nobody writes to, so that there are {shared} pages fewer"
@@ -386,7 +371,8 @@ pub fn failure(file: &Path, error: sim::SimError) -> Failure {
     match error {
         sim::SimError::Policy(error) => error.into(),
         sim::SimError::Trace(error) => trace::explain(file, &error),
-        error @ (sim::SimError::Change { .. } | sim::SimError::ChangesUnder { .. }) => {
+        error
+        @ (sim::SimError::Change { .. } | sim::SimError::ChangesUnder { .. } | sim::SimError::MissesOfWindows) => {
             Failure::usage(format!("{}: {error}", file.display()))
         }
         error => Failure::work(format!("{}: {error}", file.display())),

@@ -25,7 +25,35 @@ pub fn record(trace: &Trace, config: &Config, progress: Progress) -> Result<Miss
     Ok(scribe.stream(run.outcome))
 }
 
-/// The same of streams in memory.
+/// The same for [`replay`](super::replay): processes share the pages of files that nobody writes to. Returns how many pages fewer
+/// that makes, too.
+///
+/// Errors: a policy of `config` cannot be replayed ([`is_replayable`]); the trace holds windows of a run.
+pub fn record_to_replay(trace: &Trace, config: &Config, progress: Progress) -> Result<(MissStream, usize), SimError> {
+    config
+        .policies
+        .iter()
+        .try_for_each(|policy| is_replayable(&policy.name))?;
+    let mut stream = record(trace, config, progress)?;
+    if stream.run.windows.is_some() {
+        return Err(SimError::MissesOfWindows);
+    }
+    let shared = stream.share_files(trace.modules(), config.machine.page_bytes);
+    Ok((stream, shared))
+}
+
+/// Errors: a part of the policy chooses something else than homes.
+pub fn is_replayable(policy: &Name) -> Result<(), SimError> {
+    let other = [Kind::Color, Kind::Order].map(|kind| policy.of(kind));
+    match other.into_iter().flatten().next() {
+        Some(other) => Err(SimError::NoHomes {
+            policy: other.name.to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The same as [`record`] of streams in memory.
 pub fn record_refs(streams: &Streams, config: &Config) -> Result<MissStream, SimError> {
     let scribe = Scribe::default();
     let mut runs = simulate::simulate_with(streams, &plain(config), vec![named(&scribe)?])?;
