@@ -31,11 +31,11 @@ class Trace:
     @classmethod
     def from_arrays(
         cls,
-        addresses: numpy.typing.NDArray[numpy.uint64],
+        addresses: numpy.typing.ArrayLike,
         *,
-        sizes: numpy.typing.NDArray[numpy.uint16] | None = None,
-        kinds: numpy.typing.NDArray[numpy.uint8] | None = None,
-        threads: numpy.typing.NDArray[numpy.uint64] | None = None,
+        sizes: numpy.typing.ArrayLike | None = None,
+        kinds: numpy.typing.ArrayLike | None = None,
+        threads: numpy.typing.ArrayLike | None = None,
         name: str = "arrays",
     ) -> Trace: ...
     @property

@@ -46,6 +46,14 @@ class Traces(unittest.TestCase):
         trace = domicile.Trace.from_arrays(walk(1000), threads=numpy.arange(1000, dtype=numpy.uint64) % numpy.uint64(3))
         self.assertEqual((len(trace), trace.threads, trace.path), (1000, 3, None))
 
+    def test_numbers_of_any_type_are_taken(self):
+        exact = domicile.Trace.from_arrays(walk(100), sizes=numpy.full(100, 4, dtype=numpy.uint16))
+        for of in (numpy.int64, numpy.int32, numpy.uint32):
+            trace = domicile.Trace.from_arrays(walk(100).astype(of), sizes=[4] * 100, kinds=numpy.zeros(100, dtype=int))
+            results = [domicile.simulate(each, "zen3-milan").data for each in (exact, trace)]
+            self.assertEqual(results[0], results[1])
+        self.assertEqual(len(domicile.Trace.from_arrays(walk(100)[::2])), 50)
+
     def test_arrays_that_do_not_fit_are_refused(self):
         addresses = walk(10)
         for bad, says in (
@@ -55,6 +63,16 @@ class Traces(unittest.TestCase):
         ):
             with self.assertRaisesRegex(domicile.DomicileError, says):
                 domicile.Trace.from_arrays(addresses, **bad)
+        for bad, says in (
+            (addresses.astype(float), "its type float64"),
+            (addresses.reshape(2, 5), r"its shape is \(2, 5\)"),
+            ([1, -5, 3], "`addresses` has -5, which is no number of type uint64"),
+            (["a"], "whole numbers"),
+        ):
+            with self.assertRaisesRegex(domicile.DomicileError, says):
+                domicile.Trace.from_arrays(bad)
+        with self.assertRaisesRegex(domicile.DomicileError, "`sizes` has 70000"):
+            domicile.Trace.from_arrays(addresses, sizes=numpy.full(10, 70000))
         with self.assertRaisesRegex(domicile.DomicileError, "address space"):
             domicile.Trace.from_arrays(numpy.array([2**64 - 4], dtype=numpy.uint64))
 

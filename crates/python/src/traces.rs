@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{Element, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -50,18 +50,22 @@ impl Trace {
         Ok(Trace { path: None, ..opened })
     }
 
-    /// A trace of references in their order. `sizes` are in bytes, 8 where not given; `kinds`: 0 read, 1 write, 2 both by one
+    /// A trace of references in their order: arrays of whole numbers of any type, or lists. `sizes` are in bytes, 8 where not given; `kinds`: 0 read, 1 write, 2 both by one
     /// instruction; `threads`: any numbers, one thread where not given.
     #[classmethod]
     #[pyo3(signature = (addresses, *, sizes = None, kinds = None, threads = None, name = "arrays"))]
     fn from_arrays(
         _class: &Bound<'_, PyType>,
-        addresses: PyReadonlyArray1<'_, u64>,
-        sizes: Option<PyReadonlyArray1<'_, u16>>,
-        kinds: Option<PyReadonlyArray1<'_, u8>>,
-        threads: Option<PyReadonlyArray1<'_, u64>>,
+        addresses: &Bound<'_, PyAny>,
+        sizes: Option<&Bound<'_, PyAny>>,
+        kinds: Option<&Bound<'_, PyAny>>,
+        threads: Option<&Bound<'_, PyAny>>,
         name: &str,
     ) -> PyResult<Trace> {
+        let addresses = numbers::<u64>("addresses", addresses)?;
+        let sizes = sizes.map(|given| numbers::<u16>("sizes", given)).transpose()?;
+        let kinds = kinds.map(|given| numbers::<u8>("kinds", given)).transpose()?;
+        let threads = threads.map(|given| numbers::<u64>("threads", given)).transpose()?;
         let count = addresses.len();
         let lengths = [
             ("sizes", sizes.as_ref().map(|array| array.len())),
@@ -159,6 +163,37 @@ impl Trace {
             results::count(self.trace.references())
         )
     }
+}
+
+/// Whole numbers in one dimension. Those of another type are converted.
+///
+/// Errors: it is something else; one of them is not of `T`.
+fn numbers<'py, T: Element>(what: &str, given: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, T>> {
+    let py = given.py();
+    let numpy = py.import("numpy")?;
+    let wanted = T::get_dtype(py);
+    let array = numpy.call_method1("asarray", (given,))?;
+    let (dimensions, count): (usize, usize) = (array.getattr("ndim")?.extract()?, array.getattr("size")?.extract()?);
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    if dimensions != 1 || count > 0 && !"iu".contains(&kind) {
+        return Err(failed(format_args!(
+            "`{what}` must be one-dimensional and of whole numbers; its shape is {}, its type {}",
+            array.getattr("shape")?,
+            array.getattr("dtype")?
+        )));
+    }
+    let range = numpy.call_method1("iinfo", (&wanted,))?;
+    for (end, least) in [("min", true), ("max", false)].into_iter().filter(|_| count > 0) {
+        let (value, bound) = (array.call_method0(end)?, range.getattr(end)?);
+        // As Python's own numbers, which have no type.
+        let value = value.call_method0("item")?;
+        if (least && value.lt(&bound)?) || (!least && value.gt(&bound)?) {
+            return Err(failed(format_args!(
+                "`{what}` has {value}, which is no number of type {wanted}"
+            )));
+        }
+    }
+    array.call_method1("astype", (wanted,))?.extract()
 }
 
 /// What is missing of the run.
