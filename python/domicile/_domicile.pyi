@@ -1,6 +1,7 @@
 """What the compiled module has."""
 
 import os
+import pathlib
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Literal
@@ -39,7 +40,7 @@ class Trace:
         name: str = "arrays",
     ) -> Trace: ...
     @property
-    def path(self) -> str | None: ...
+    def path(self) -> pathlib.Path | None: ...
     @property
     def program(self) -> str: ...
     @property

@@ -64,12 +64,25 @@ class Result:
     def __str__(self):
         return str(self._native)
 
+    def __eq__(self, other):
+        return self.to_json() == other.to_json() if isinstance(other, Result) else NotImplemented
+
+    def __hash__(self):
+        return hash(self.to_json())
+
+    def __reduce__(self):
+        return _restored, (self.to_json(),)
+
     def __repr__(self):
         return f"<Result: {self.kind}, {len(self.tables)} tables>"
 
     def _repr_html_(self):
         page = html.escape(self.to_html(), quote=True)
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
+
+
+def _restored(text):
+    return Result(_domicile.Result.from_json(text))
 
 
 def simulate(trace, machine, policies=None, **options):

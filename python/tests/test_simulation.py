@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -34,6 +35,14 @@ class Machines(unittest.TestCase):
         again = domicile.Machine.from_toml(machine.to_toml())
         self.assertEqual(again.to_toml(), machine.to_toml())
 
+    def test_equal_machines_are_equal_and_go_to_other_processes(self):
+        machine = domicile.Machine("zen3-milan", cpus=2)
+        self.assertEqual(machine, domicile.Machine("zen3-milan", cpus=2))
+        self.assertNotEqual(machine, domicile.Machine("zen3-milan"))
+        self.assertNotEqual(machine, "zen3-milan")
+        again = pickle.loads(pickle.dumps(machine))
+        self.assertEqual((again, hash(again)), (machine, hash(machine)))
+
     def test_an_unknown_name_is_an_error_that_helps(self):
         with self.assertRaisesRegex(domicile.DomicileError, "zen3-milano"):
             domicile.Machine("zen3-milano")
@@ -53,6 +62,19 @@ class Traces(unittest.TestCase):
             results = [domicile.simulate(each, "zen3-milan").data for each in (exact, trace)]
             self.assertEqual(results[0], results[1])
         self.assertEqual(len(domicile.Trace.from_arrays(walk(100)[::2])), 50)
+
+    def test_traces_and_results_go_to_other_processes(self):
+        trace = domicile.Trace.from_arrays(walk(1000))
+        again = pickle.loads(pickle.dumps(trace))
+        result = domicile.simulate(trace, "zen3-milan")
+        self.assertEqual(domicile.simulate(again, "zen3-milan"), result)
+        self.assertEqual(pickle.loads(pickle.dumps(result)), result)
+        with tempfile.TemporaryDirectory() as folder:
+            trace.save(f"{folder}/walk.dtr")
+            file = pickle.loads(pickle.dumps(domicile.Trace(f"{folder}/walk.dtr")))
+            self.assertEqual(str(file.path), f"{folder}/walk.dtr")
+        with self.assertRaisesRegex(domicile.DomicileError, "record it with a `path`"):
+            pickle.dumps(domicile.record(["/bin/true"]))
 
     def test_arrays_that_do_not_fit_are_refused(self):
         addresses = walk(10)

@@ -1,5 +1,7 @@
 //! Machines that programs are simulated on.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -50,6 +52,22 @@ impl Machine {
     /// Its machine file.
     fn to_toml(&self) -> String {
         self.0.to_toml()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Machine>().is_ok_and(|other| other.get().0 == self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.to_toml().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// For pickle and copy.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let made_by = py.get_type::<Machine>().getattr("from_toml")?;
+        Ok((made_by, (self.0.to_toml(),)))
     }
 
     fn _json(&self) -> PyResult<String> {

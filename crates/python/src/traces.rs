@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use numpy::{Element, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyBytes, PyTuple, PyType};
 use trace::{Header, Op, Process, Ref, Site, Thread, Writer};
 
 use crate::failed;
@@ -55,7 +55,7 @@ impl Trace {
     #[classmethod]
     #[pyo3(signature = (addresses, *, sizes = None, kinds = None, threads = None, name = "arrays"))]
     fn from_arrays(
-        _class: &Bound<'_, PyType>,
+        class: &Bound<'_, PyType>,
         addresses: &Bound<'_, PyAny>,
         sizes: Option<&Bound<'_, PyAny>>,
         kinds: Option<&Bound<'_, PyAny>>,
@@ -90,12 +90,35 @@ impl Trace {
             thread: threads.as_ref().map_or(0, |threads| threads[at]),
         };
         let bytes = written(name, (0..count).map(reference))?;
-        let trace = trace::Trace::from_bytes(bytes.clone()).map_err(failed)?;
+        Trace::_from_bytes(class, bytes)
+    }
+
+    /// What `save` writes.
+    #[classmethod]
+    fn _from_bytes(_class: &Bound<'_, PyType>, bytes: Vec<u8>) -> PyResult<Trace> {
         Ok(Trace {
-            trace,
+            trace: trace::Trace::from_bytes(bytes.clone()).map_err(failed)?,
             path: None,
             bytes: Some(bytes),
         })
+    }
+
+    /// For pickle: a file goes by its name, arrays as they are.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let class = py.get_type::<Trace>();
+        match (&self.path, &self.bytes) {
+            (Some(path), _) => {
+                let path = std::path::absolute(path).map_err(failed)?;
+                Ok((class.into_any(), PyTuple::new(py, [path])?))
+            }
+            (None, Some(bytes)) => Ok((
+                class.getattr("_from_bytes")?,
+                PyTuple::new(py, [PyBytes::new(py, bytes)])?,
+            )),
+            (None, None) => Err(failed(
+                "this trace has no file that another process could read: record it with a `path`",
+            )),
+        }
     }
 
     /// Writes a trace that was made of arrays to a file.
