@@ -15,6 +15,7 @@ const MACHINE: Machine = Machine {
     page_bytes: PAGE,
     colors: 256,
     cpus: CPUS,
+    fit: true,
 };
 
 fn main() {

@@ -103,7 +103,16 @@ const REGISTRY: &[Entry] = &[
                 unit: "",
                 range: Range { least: 0, most: 1 },
                 default: 1,
-                names: color::directed::WEIGH,
+                names: color::directed::NO_YES,
+            },
+            Param {
+                name: "fit",
+                summary: "exchange colors after the paper's five steps until no cpu whose pages fit in the cache has two of one color; \
+                          no: the five steps alone",
+                unit: "",
+                range: Range { least: 0, most: 1 },
+                default: 1,
+                names: color::directed::NO_YES,
             },
             Param {
                 name: "rest",

@@ -21,6 +21,7 @@ const FOUR_COLORS: Machine = Machine {
     page_bytes: PAGE,
     colors: 4,
     cpus: 2,
+    fit: true,
 };
 const BOTH: u128 = 0b11;
 

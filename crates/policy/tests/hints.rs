@@ -37,6 +37,7 @@ fn a_shift_stands_for_the_neighbours_data_and_not_for_the_own_part() {
             page_bytes: PAGE,
             colors: 4,
             cpus: 2,
+            fit: true,
         };
         let hints = hints(&[sweep], &machine).unwrap();
         let pages: BTreeSet<u64> = hints.touched().map(|hint| hint.page).collect();
@@ -207,6 +208,7 @@ fn program(around: bool) -> impl Strategy<Value = (Vec<Loop>, Machine)> {
                 page_bytes: PAGE,
                 colors,
                 cpus,
+                fit: true,
             };
             (loops, machine)
         },
@@ -234,6 +236,7 @@ fn any_segments(most_cpus: u32) -> impl Strategy<Value = (Vec<Segment>, Machine)
                 page_bytes: PAGE,
                 colors,
                 cpus,
+                fit: true,
             };
             (segments.collect(), machine)
         })
@@ -268,6 +271,20 @@ proptest! {
         prop_assert_eq!(&order(&reversed, &[vec![3, 2], vec![2, 0, 1, 1]], &machine).unwrap(), &hints);
     }
 
+    /// The paper's five steps alone: the same row, colors in turn, and which cpus have one twice.
+    #[test]
+    fn without_exchanges_the_row_is_that_of_the_five_steps((segments, machine) in any_segments(7)) {
+        let together = [vec![0, 1, 2], vec![2, 3]];
+        let fitted = order(&segments, &together, &machine).unwrap();
+        let steps = order(&segments, &together, &Machine { fit: false, ..machine }).unwrap();
+        check(&steps);
+        prop_assert_eq!(steps.exchanged, 0);
+        prop_assert_eq!(&steps.segments, &fitted.segments);
+        // Exchanges are made only where they leave less to be wrong.
+        prop_assert_eq!(fitted.exchanged == 0, steps.pages == fitted.pages);
+        prop_assert!(fitted.exchanged == 0 || steps.crowded != 0);
+    }
+
     #[test]
     fn any_pairs_are_colored_without_conflicts_where_that_can_be((segments, machine) in any_segments(2)) {
         let hints = order(&segments, &[], &machine).unwrap();
@@ -282,6 +299,7 @@ fn an_odd_ring_may_need_more_colors_than_any_cpu_has_pages() {
         page_bytes: PAGE,
         colors: 4,
         cpus: 3,
+        fit: true,
     };
     let segment = |first, cpus| Segment {
         array: 0,
@@ -312,6 +330,7 @@ fn how_often_what_cannot_be_promised_is_kept() {
             page_bytes: PAGE,
             colors: 64,
             cpus,
+            fit: true,
         };
         let mut start = 0;
         let mut summaries = Vec::new();
@@ -369,6 +388,7 @@ fn segments_that_cannot_be_are_refused() {
         page_bytes: PAGE,
         colors: 4,
         cpus: 2,
+        fit: true,
     };
     let segment = |pages, cpus| Segment { array: 0, pages, cpus };
     let why = |segments: &[Segment]| order(segments, &[], &machine).unwrap_err().why;

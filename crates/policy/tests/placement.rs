@@ -122,10 +122,19 @@ fn hints_prevail_and_the_rest_falls_to_a_kernels_way() {
     ] {
         let policy = build("cdpc+round-robin", &[format!("cdpc.from={from}")]).unwrap();
         let from = source;
-        assert_eq!(policy.hints_wanted(), Some(Wanted { from, weigh: true }));
+        assert_eq!(
+            policy.hints_wanted(),
+            Some(Wanted {
+                from,
+                weigh: true,
+                fit: true
+            })
+        );
     }
     let plain = build("cdpc", &["cdpc.weigh=no".to_string()]).unwrap();
-    assert!(plain.hints_wanted().is_some_and(|wanted| !wanted.weigh));
+    assert!(plain.hints_wanted().is_some_and(|wanted| !wanted.weigh && wanted.fit));
+    let five = build("cdpc", &["cdpc.fit=no".to_string()]).unwrap();
+    assert!(five.hints_wanted().is_some_and(|wanted| wanted.weigh && !wanted.fit));
     assert_eq!(build("random", &[]).unwrap().hints_wanted(), None);
 }
 

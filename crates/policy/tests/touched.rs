@@ -137,7 +137,7 @@ proptest! {
         loops in prop::collection::vec(a_loop(), 1..4), cpus in 1u32..5,
     ) {
         let page_bytes = 16;
-        let found = segments(&loops, &Machine { page_bytes, colors: 8, cpus }).unwrap();
+        let found = segments(&loops, &Machine { page_bytes, colors: 8, cpus, fit: true }).unwrap();
         let mut users = std::collections::BTreeMap::<u64, u128>::new();
         for a_loop in &loops {
             for thread in 0..a_loop.threads {
@@ -228,7 +228,7 @@ proptest! {
     /// Numbers that no program has: an error or an answer.
     #[test]
     fn nothing_that_can_be_said_is_a_panic(loops in prop::collection::vec(any_loop(), 0..3), bits in 28u32..64) {
-        let machine = Machine { page_bytes: 1 << bits, colors: 256, cpus: 128 };
+        let machine = Machine { page_bytes: 1 << bits, colors: 256, cpus: 128, fit: true };
         match policy::cdpc::hints(&loops, &machine) {
             Ok(hints) => prop_assert!(loops.iter().all(|a_loop| a_loop.check().is_ok()) && hints.used <= hints.pages.len()),
             Err(refused) => prop_assert!(!refused.why.is_empty()),
@@ -291,6 +291,7 @@ fn overlapping_arrays_are_cut_at_all_boundaries_and_used_with_what_either_is_use
         page_bytes: 4096,
         colors: 4,
         cpus: 1,
+        fit: true,
     };
     let found = segments(&loops, &machine).unwrap();
     let names: Vec<&str> = found.arrays.iter().map(|array| array.name.as_str()).collect();
@@ -304,6 +305,7 @@ fn sizes_that_cannot_be_are_refused_and_take_no_memory() {
         page_bytes: 4096,
         colors: 256,
         cpus: 16,
+        fit: true,
     };
     let mut large = columns(1, 1);
     large.summaries[0].bytes = 1 << 60;

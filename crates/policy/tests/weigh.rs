@@ -11,6 +11,7 @@ const MACHINE: Machine = Machine {
     page_bytes: PAGE,
     colors: 32,
     cpus: 4,
+    fit: true,
 };
 
 /// An array, from a page on, of which iteration `i` uses so many pages from page `i * unit` on.

@@ -51,7 +51,7 @@ impl Prepared {
                 // What `auto` comes to is the same as what it stands for.
                 let same = hints
                     .iter()
-                    .find(|(other, made)| other.weigh == wanted.weigh && made.from == new.from);
+                    .find(|(other, made)| (other.weigh, other.fit, made.from) == (wanted.weigh, wanted.fit, new.from));
                 let same = same.map(|(_, made)| Arc::clone(made));
                 hints.insert(wanted, same.unwrap_or(new));
             }
@@ -83,6 +83,7 @@ fn make(wanted: Wanted, config: &Config, material: &dyn Material) -> Result<Arc<
         page_bytes: config.machine.page_bytes,
         colors: crate::frames::colors(&config.machine),
         cpus: config.machine.cpus,
+        fit: wanted.fit,
     };
     let mut input = material.open()?;
     let mut malformed = gather::Malformed::default();

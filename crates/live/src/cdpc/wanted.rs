@@ -79,6 +79,7 @@ impl Coloring {
             page_bytes: PAGE_BYTES as u64,
             colors: self.colors.count(),
             cpus: program.threads(),
+            fit: true,
         }
     }
 

@@ -22,7 +22,7 @@
 //! cpus share, the five steps leave 71 in conflict and this 10; of 109 that read a table too, 77 and 55.
 
 use super::coloring::{Bound, Coloring, each, places};
-use super::hints::{Hint, Placed};
+use super::hints::{Hint, Machine, Placed};
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,13 +34,18 @@ pub(super) struct Fitted {
 }
 
 /// Exchanges pages in the row until cpus that fit have each color at most once. `pages` are those of `segments`, in the
-/// same order, with their colors in turn; all are touched by some cpu.
-pub(super) fn fit(pages: &mut [Hint], segments: &[Placed], colors: u32) -> Fitted {
+/// same order, with their colors in turn; all are touched by some cpu. Where the machine is not to be fitted, only says which cpus
+/// have colors twice.
+pub(super) fn fit(pages: &mut [Hint], segments: &[Placed], machine: &Machine) -> Fitted {
+    let colors = machine.colors;
     let fits = fitting(segments, colors);
     let bound = bound(pages, segments, fits);
     let before = conflicts(&bound, colors);
-    if before.pages == 0 {
-        return Fitted::default();
+    if before.pages == 0 || !machine.fit {
+        return Fitted {
+            exchanged: 0,
+            crowded: before.cpus,
+        };
     }
     let mut coloring = Coloring::new(&bound, colors, pages.len());
     coloring.keep();

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Loop, Malformed};
 
-/// What of a machine the hints depend on.
+/// What of a machine the hints depend on, and what is done for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Machine {
     /// A power of two.
@@ -15,6 +15,9 @@ pub struct Machine {
     pub colors: u32,
     /// From 1 to 128.
     pub cpus: u32,
+    /// Whether pages exchange colors after step 5 until no cpu whose pages fit in the cache has two of one color, which the paper
+    /// promises and its steps do not always keep.
+    pub fit: bool,
 }
 
 /// The preferred color of one page.

@@ -371,6 +371,7 @@ mod tests {
             page_bytes: 4096,
             colors: 4,
             cpus: 2,
+            fit: true,
         };
         let (mut program, mut room) = (Program::default(), Room::endless());
         program

@@ -18,7 +18,7 @@ pub fn hints(loops: &[Loop], machine: &Machine) -> Result<Hints, Malformed> {
     Ok(hints)
 }
 
-/// Steps 2 to 5, for segments that are known already. `together` lists arrays that are used together: pairs, or all
+/// Steps 2 to 5 and the exchange after them, for segments that are known already. `together` lists arrays that are used together: pairs, or all
 /// arrays of one loop at once.
 ///
 /// Fails for segments that are empty or overlap, and for cpus that the machine does not have.
@@ -57,7 +57,7 @@ pub fn order(segments: &[Segment], together: &[Vec<u32>], machine: &Machine) -> 
     cyclic::begin(&mut placed, &together, machine.colors);
     let mut pages = colors::in_turn(&placed, machine.colors);
     let in_use = placed.partition_point(|segment| (segment.position as usize) < used);
-    let fitted = fit(&mut pages[..used], &placed[..in_use], machine.colors);
+    let fitted = fit(&mut pages[..used], &placed[..in_use], machine);
     Ok(Hints {
         machine: *machine,
         arrays: Vec::new(),

@@ -21,6 +21,8 @@ pub struct Wanted {
     pub from: Source,
     /// Whether the ways of coloring are weighed against each other ([`weighed`](super::weighed)), or the five steps taken as they are.
     pub weigh: bool,
+    /// [`Machine::fit`](super::Machine::fit).
+    pub fit: bool,
 }
 
 /// The preferred colors of pages, of all address spaces.

@@ -12,8 +12,8 @@ use crate::settings::{PolicyError, Settings};
 
 /// The names of `cdpc.from`.
 pub const FROM: &[&str] = &["auto", "summaries", "trace"];
-/// The names of `cdpc.weigh`.
-pub const WEIGH: &[&str] = &["no", "yes"];
+/// The names of `cdpc.weigh` and `cdpc.fit`.
+pub const NO_YES: &[&str] = &["no", "yes"];
 /// The names of `cdpc.rest`.
 pub const REST: &[&str] = &["page-coloring", "bin-hopping", "auto"];
 
@@ -40,7 +40,7 @@ enum Way {
     Auto,
 }
 
-/// `from`: where hints come from; `weigh`: whether static policies may be chosen; `rest`: what pages without a hint get.
+/// `from`: where hints come from; `weigh`: whether static policies may be chosen; `fit`: whether pages exchange colors after the paper's steps; `rest`: what pages without a hint get.
 pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
     Ok(Box::new(Hinted {
         wanted: Wanted {
@@ -50,6 +50,7 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
                 _ => Source::Trace,
             },
             weigh: settings.integer("weigh") == 1,
+            fit: settings.integer("fit") == 1,
         },
         hints: Arc::default(),
         rest: Rest {

@@ -133,8 +133,12 @@ proptest! {
         classes: bool,
         trace: bool,
         hopping: bool,
+        steps: bool,
     ) {
         let mut sets = Vec::new();
+        if steps {
+            sets.extend(["cdpc.fit=no", "cdpc.weigh=no"].map(str::to_string));
+        }
         if trace {
             sets.push("cdpc.from=trace".to_string());
         }

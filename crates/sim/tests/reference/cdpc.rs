@@ -23,6 +23,7 @@ pub fn make(wanted: Wanted, program: &Program, machine: &Machine, choices: &Choi
         page_bytes: machine.page_bytes,
         colors: super::pages::colors(machine) as u32,
         cpus: machine.cpus,
+        fit: wanted.fit,
     };
     let source = wanted.from;
     let ways = wanted.weigh.then(|| super::pages::ways(machine));

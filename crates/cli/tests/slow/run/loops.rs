@@ -57,6 +57,7 @@ fn agrees(seen: &HashMap<String, (u64, Vec<i32>)>, loops: &[Loop]) {
         page_bytes: 4096,
         colors: 16,
         cpus: 4,
+        fit: true,
     };
     let hints = cdpc::weighed(loops, &machine, 16).unwrap();
     let (mut right, mut known) = (0, 0);

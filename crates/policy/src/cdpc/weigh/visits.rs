@@ -389,7 +389,7 @@ mod tests {
             iterations in 0u64..20,
             schedule in prop_oneof![Just(Schedule::Even), Just(Schedule::Blocked), (1u64..4).prop_map(Schedule::Chunked)],
         ) {
-            let machine = Machine { page_bytes: PAGE, colors: 8, cpus: 3 };
+            let machine = Machine { page_bytes: PAGE, colors: 8, cpus: 3, fit: true };
             let a_loop = Loop {
                 place: "f".into(), threads: 3, iterations, schedule, direction: Direction::Forward, summaries,
             };
@@ -431,6 +431,7 @@ mod tests {
             page_bytes: PAGE,
             colors: 256,
             cpus: 16,
+            fit: true,
         };
         (a_loop, machine)
     }
