@@ -1,5 +1,6 @@
 """Recording programs, by the `domicile` command, and what of a Python program is recorded."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -10,8 +11,19 @@ import sys
 import sysconfig
 import tempfile
 import threading
+import warnings
 
-from ._domicile import DomicileError, Trace, lines_begin, lines_end, lines_of_thread, recording_begin, recording_end
+from ._domicile import (
+    DomicileError,
+    Trace,
+    is_recorded,
+    lines_begin,
+    lines_end,
+    lines_heard,
+    lines_of_thread,
+    recording_begin,
+    recording_end,
+)
 
 
 def command():
@@ -74,7 +86,7 @@ def _record(program, path, options, arguments):
     sys.stderr.write(said)
 
 
-class recording:
+class recording(contextlib.ContextDecorator):
     """The part of this program that `domicile record` is to record, by lines of Python.
 
     >>> with domicile.recording():
@@ -86,30 +98,40 @@ class recording:
     allocated before has its line, too, from `import domicile` on.
 
     `lines=False` keeps the interpreter's own names: functions and lines of C. `active` says whether somebody records; where nobody
-    does, the block costs nothing. Threads that begin within the block have lines, too.
+    does, the block costs nothing. Threads that begin within the block have lines, too. It can be a function's decorator.
 
-    Raises DomicileError where a debugger or a measurement of coverage traces the thread already.
+    Raises DomicileError where a debugger or a measurement of coverage traces the thread already. Warns where one has come within the
+    block: lines are those before that.
     """
 
     def __init__(self, *, lines=True):
         self.active = False
         self._lines = lines
-        self._began_lines = False
+        self._began_lines = []
 
     def __enter__(self):
-        global _told
-        if not self._lines and _told:
-            _end_lines()
-        elif self._lines and not _told:
-            self._began_lines = _begin_lines(sys._getframe(1), True)
+        began = False
+        if is_recorded():
+            if self._lines:
+                frame = sys._getframe(1)
+                # Of a decorated function, it is the decorator's.
+                began = _begin_lines(frame, frame.f_globals.get("__name__") != "contextlib")
+            elif _told:
+                _end_lines()
+        self._began_lines.append(began)
         self.active = recording_begin()
         return self
 
     def __exit__(self, *_):
         if self.active:
             recording_end()
-        if self._began_lines:
-            self._began_lines = False
+            if self._lines and _told and not _are_followed():
+                warnings.warn(
+                    "another trace function took the place of domicile's within the block: what came afterwards has the last line "
+                    "before it",
+                    stacklevel=2,
+                )
+        if self._began_lines.pop():
             _end_lines()
 
 
@@ -119,16 +141,20 @@ _before = None
 
 
 def _begin_lines(frame, is_own):
+    """Lines of this thread are told from here on. True where they were not before."""
     global _told, _before
-    if sys.gettrace() is not None:
+    others = [sys.gettrace(), threading.gettrace()]
+    if others[0] is not None or others[1] not in (None, lines_of_thread):
         raise DomicileError(
             "lines cannot be told: a debugger or a measurement of coverage traces this thread; end it, or take `recording(lines=False)`"
         )
-    _told = lines_begin(frame, is_own, _libraries())
+    # Again where they are told already: another trace function may have come and gone.
+    lines_begin(frame, is_own, _libraries())
+    threading.settrace(lines_of_thread)
     if _told:
-        _before = threading.gettrace()
-        threading.settrace(lines_of_thread)
-    return _told
+        return False
+    _told, _before = True, others[1]
+    return True
 
 
 def _end_lines():
@@ -138,15 +164,26 @@ def _end_lines():
     _told = False
 
 
+def _are_followed():
+    """Whether the interpreter still calls our trace function: a call is one of the events that it hears of."""
+    before = lines_heard()
+    (lambda: None)()
+    return lines_heard() > before
+
+
 def _at_import():
     """Lines are told at once where `domicile record --from domicile_recording` says so: what is allocated has its line."""
-    if os.environ.get("DOMICILE_LINES") and sys.gettrace() is None:
+    if os.environ.get("DOMICILE_LINES") and is_recorded() and sys.gettrace() is None and threading.gettrace() is None:
         _begin_lines(sys._getframe(1), False)
 
 
 def _libraries():
-    """The folders of code that is not the program's own."""
+    """How the names of files begin whose code is not the program's own."""
     paths = sysconfig.get_paths()
     folders = [paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"], os.path.dirname(__file__)]
     folders += site.getsitepackages() + [site.getusersitepackages()]
-    return sorted({os.path.join(folder, "") for folder in folders})
+    names = {os.path.join(folder, "") for folder in folders} | {"<frozen "}
+    if sys.argv[:1] != ["-c"]:
+        # Code that is made of text, as dataclasses make it: the line counts that makes or calls it.
+        names.add("<string>")
+    return sorted(names)

@@ -490,15 +490,61 @@ class Lines(unittest.TestCase):
             self.assertIsNone(sys.gettrace())
             self.assertFalse(recording.active)
 
-    def test_a_debugger_comes_first(self):
+    def test_where_nobody_records_a_debugger_does_not_matter(self):
         before = sys.gettrace()
         sys.settrace(lambda *_: None)
         try:
-            with self.assertRaisesRegex(domicile.DomicileError, "lines=False"):
-                with domicile.recording():
-                    pass
+            with domicile.recording() as recording:
+                self.assertFalse(recording.active)
         finally:
             sys.settrace(before)
+
+    def test_another_trace_function_is_refused_or_told(self):
+        program = """
+import sys, threading, warnings
+import domicile, numpy
+
+def other(*_):
+    return other
+
+@domicile.recording()
+def decorated():
+    return numpy.ones(20000).sum()
+
+sys.settrace(other)
+try:
+    decorated()
+except domicile.DomicileError as error:
+    assert "lines=False" in str(error), error
+else:
+    raise AssertionError("not refused")
+sys.settrace(None)
+decorated()
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    with domicile.recording():
+        sys.settrace(other)
+    sys.settrace(None)
+    with domicile.recording():
+        numpy.ones(30000).sum()
+assert ["another trace function" in str(each.message) for each in said] == [True], said
+made = eval("lambda: numpy.ones(40000).sum()")
+with domicile.recording():
+    thread = threading.Thread(target=made)
+    thread.start()
+    thread.join()
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/other.py", "w", encoding="utf-8") as file:
+                file.write(program)
+            trace = domicile.record([sys.executable, f"{folder}/other.py"], options=["--from", "domicile_recording"])
+        [outcome] = domicile.simulate(trace, "zen3-milan", by=["structure", "line"]).data
+        names = [structure["name"] for structure in outcome["structures"]]
+        # The last is allocated by code without a file, in a thread: the line that started it has it.
+        for name in ("decorated (other.py:10)", "<module> (other.py:27)", "<module> (other.py:32)"):
+            self.assertIn(f"heap: {name}", names)
+        files = {line["file"] for line in outcome["source_lines"] if line["caches"][1]["misses"] > 100}
+        self.assertEqual({os.path.basename(file or "") for file in files}, {"other.py"})
 
 
 if __name__ == "__main__":

@@ -493,7 +493,8 @@ impl AddressSpace {
             .ok()
             .filter(|tid| *tid < 1 << 16)
             .ok_or(Malformed)?;
-        let by = self.current()?.id;
+        // What it does before it is at a line of its own is for that which made it.
+        let Runner { id: by, at_lines, .. } = self.current()?.clone();
         let thread = Thread {
             process: self.process,
             ..Thread::default()
@@ -509,7 +510,7 @@ impl AddressSpace {
             pointer: 0,
             thread,
             ended: false,
-            at_lines: Vec::new(),
+            at_lines,
         });
         Ok(())
     }

@@ -479,6 +479,10 @@ impl Recorder {
     /// Why nothing was recorded, where nobody came to the function from which on it was to be.
     fn nowhere(&self, options: &Options) -> Option<String> {
         let function = options.from.as_ref().filter(|_| !self.gate.entered())?;
+        if function == interpreted::BEGINS {
+            let none = "nothing was recorded: the program entered no `with domicile.recording():`; it needs the package `domicile`";
+            return Some(none.to_string());
+        }
         Some(format!(
             "nothing was recorded: no process entered `{function}`; functions are found by their symbols, and those that the \
              compiler put into their callers (inlined) are entered by nobody"

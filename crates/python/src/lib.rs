@@ -46,7 +46,9 @@ fn _domicile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sweeps::Sweep>()?;
     module.add_function(wrap_pyfunction!(sweeps::sweep_points, module)?)?;
     module.add_function(wrap_pyfunction!(sweeps::sweep_traces, module)?)?;
+    module.add_function(wrap_pyfunction!(recording::is_recorded, module)?)?;
     module.add_function(wrap_pyfunction!(recording::lines_begin, module)?)?;
+    module.add_function(wrap_pyfunction!(recording::lines_heard, module)?)?;
     module.add_function(wrap_pyfunction!(recording::lines_end, module)?)?;
     module.add_function(wrap_pyfunction!(recording::lines_of_thread, module)?)?;
     module.add_function(wrap_pyfunction!(recording::recording_begin, module)?)?;

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_int};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::ffi;
@@ -37,7 +37,7 @@ extern "C" fn domicile_recording() {
 /// What is known of the program's code.
 #[derive(Default)]
 struct Program {
-    /// Folders of the interpreter's library and of packages, each with a `/` at its end.
+    /// How the names of files begin that are of the standard library, of packages, or of no file.
     libraries: Vec<String>,
     /// By the address of the code object, which `kept` keeps from being another's.
     code: HashMap<usize, Code>,
@@ -59,6 +59,9 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether lines are told.
 static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// Events that [`traced`] was called for.
+static HEARD: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static FRAMES: RefCell<Frames> = const { RefCell::new(Frames(Vec::new())) };
@@ -87,8 +90,7 @@ impl Program {
             };
             let file = text("co_filename").unwrap_or_else(|| "?".to_string());
             let function = text("co_qualname").or_else(|| text("co_name")).unwrap_or_default();
-            let of_library =
-                file.starts_with("<frozen ") || self.libraries.iter().any(|folder| file.starts_with(folder));
+            let of_library = self.libraries.iter().any(|name| file.starts_with(name));
             Code {
                 own: !of_library,
                 name: CString::new(format!("{function}\n{file}")).unwrap_or_default(),
@@ -127,7 +129,10 @@ impl Frames {
             // Frames within it are gone, whatever was heard of them.
             if let Some(known) = known {
                 self.0.truncate(known);
-                self.tell();
+                // Where none is left, as at a thread's end, its last line stays.
+                if !self.0.is_empty() {
+                    self.tell();
+                }
             }
             return;
         }
@@ -159,6 +164,7 @@ unsafe extern "C" fn traced(
         return 0;
     }
     requests::aside(true);
+    HEARD.fetch_add(1, Ordering::Relaxed);
     Python::attach(|py| {
         // SAFETY: the interpreter hands over a frame that lives until this returns; its code is a new reference.
         let (frame, code, line) = unsafe {
@@ -187,18 +193,26 @@ fn trace(on: bool) {
     unsafe { PyEval_SetTrace(on.then_some(traced as Tracer), std::ptr::null_mut()) }
 }
 
-/// This thread's lines are told from now on, and those of threads that come to [`recording_thread`]. `frame`: where it is; `is_own`:
-/// its code is the program's own wherever it lies. `libraries`: folders of code that is not. False where nobody records.
+/// Whether `domicile record` listens.
 #[pyfunction]
-pub fn lines_begin(frame: &Bound<'_, PyAny>, is_own: bool, libraries: Vec<String>) -> PyResult<bool> {
-    if !requests::recording() {
-        return Ok(false);
-    }
+pub fn is_recorded() -> bool {
+    requests::recording()
+}
+
+/// This thread's lines are told from now on, and those of threads that come to [`lines_of_thread`]. `frame`: where it is; `is_own`:
+/// its code is the program's own wherever it lies. `libraries`: how the names of files begin whose code is not.
+#[pyfunction]
+pub fn lines_begin(frame: &Bound<'_, PyAny>, is_own: bool, libraries: Vec<String>) -> PyResult<()> {
     requests::aside(true);
     let begun = FRAMES.with(|frames| begin(&mut frames.borrow_mut(), frame, is_own, libraries));
     requests::aside(false);
-    begun?;
-    Ok(true)
+    begun
+}
+
+/// Calls, lines and returns that were heard of.
+#[pyfunction]
+pub fn lines_heard() -> u64 {
+    HEARD.load(Ordering::Relaxed)
 }
 
 fn begin(frames: &mut Frames, frame: &Bound<'_, PyAny>, is_own: bool, libraries: Vec<String>) -> PyResult<()> {
