@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
+use sys::mappings::Mapping;
 use sys::memory::{PAGE, Span};
 use sys::traced::{Keyed, Rights};
 
@@ -78,30 +79,38 @@ impl Closed {
             .fold(before, |rights, &(cpus, key)| rights.with(key, closed(cpus)))
     }
 
-    /// The ranges whose key is to change, in order; pages that are mapped no more are forgotten. `take` takes another key; `None`: there is
-    /// none.
+    /// The ranges whose key is to change, in order; pages that are mapped no more are forgotten, and those stay open that may not differ
+    /// from the rest of their mapping. `take` takes another key; `None`: there is none.
     pub fn changes(
         &mut self,
         layout: &Layout,
+        mut may_differ: impl FnMut(&Mapping, usize) -> bool,
         mut take: impl FnMut() -> io::Result<Option<u32>>,
     ) -> io::Result<Vec<Keyed>> {
         let mut ranges: Vec<Keyed> = Vec::new();
         for page in std::mem::take(&mut self.stale) {
-            let wanted = self.key_for(self.of(page), &mut take)?;
+            let mut wanted = self.key_for(self.of(page), &mut take)?;
             if self.have.get(&page).copied().unwrap_or(OPEN) == wanted {
                 continue;
             }
             let address = page as usize * PAGE;
-            let Some(protection) = layout.protection(address) else {
+            let Some(mapping) = layout.mapping(address) else {
                 self.pages.remove(&page);
                 self.have.remove(&page);
                 continue;
             };
+            if wanted != OPEN && !may_differ(mapping, address) {
+                self.pages.remove(&page);
+                wanted = OPEN;
+                if !self.have.contains_key(&page) {
+                    continue;
+                }
+            }
             match wanted {
                 OPEN => self.have.remove(&page),
                 key => self.have.insert(page, key),
             };
-            add(&mut ranges, address, protection, wanted);
+            add(&mut ranges, address, (mapping.read, mapping.write), wanted);
         }
         Ok(ranges)
     }
@@ -116,18 +125,15 @@ impl Closed {
         !keyed.is_empty()
     }
 
-    /// All ranges that have a key of ours, as they are in a child of fork: with none.
-    pub fn all_opened(&self, layout: &Layout) -> Vec<Keyed> {
-        let mut pages: Vec<u64> = self.have.keys().copied().collect();
-        pages.sort_unstable();
-        let mut ranges: Vec<Keyed> = Vec::new();
-        for page in pages {
-            let address = page as usize * PAGE;
-            if let Some(protection) = layout.protection(address) {
-                add(&mut ranges, address, protection, OPEN);
-            }
+    /// Opens all pages, if any has a key of ours. Returns those that were closed, and to which cpus.
+    pub fn open_keyed(&mut self) -> Option<Vec<(u64, u128)>> {
+        if self.have.is_empty() {
+            return None;
         }
-        ranges
+        let closed = self.pages.iter().map(|(page, cpus)| (*page, *cpus)).collect();
+        self.open_all();
+        self.stale.extend(self.have.keys());
+        Some(closed)
     }
 
     fn key_for(&mut self, cpus: u128, take: &mut impl FnMut() -> io::Result<Option<u32>>) -> io::Result<u32> {
@@ -178,7 +184,7 @@ fn add(ranges: &mut Vec<Keyed>, address: usize, (read, write): (bool, bool), key
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sys::mappings::{Kind, Mapping};
+    use sys::mappings::Kind;
 
     fn layout(pages: usize) -> Layout {
         let mapping = Mapping {
@@ -190,6 +196,10 @@ mod tests {
             kind: Kind::Anonymous,
         };
         Layout::of(vec![mapping], &[])
+    }
+
+    fn may(_: &Mapping, _: usize) -> bool {
+        true
     }
 
     #[test]
@@ -204,19 +214,19 @@ mod tests {
             next += 1;
             Ok(Some(next))
         };
-        let ranges = closed.changes(&layout(100), &mut take).unwrap();
+        let ranges = closed.changes(&layout(100), may, &mut take).unwrap();
         let seen: Vec<_> = ranges
             .iter()
             .map(|one| (one.span.start / PAGE, one.span.bytes / PAGE, one.key))
             .collect();
         assert_eq!(seen, [(1, 3, 1), (4, 1, 2), (7, 1, 1)]);
-        assert!(closed.changes(&layout(100), &mut take).unwrap().is_empty());
+        assert!(closed.changes(&layout(100), may, &mut take).unwrap().is_empty());
         // Opened and closed again before anything was done: nothing is to be done.
         closed.set(2, 0);
         closed.set(2, 0b10);
-        assert!(closed.changes(&layout(100), &mut take).unwrap().is_empty());
+        assert!(closed.changes(&layout(100), may, &mut take).unwrap().is_empty());
         closed.open_all();
-        let ranges = closed.changes(&layout(100), &mut take).unwrap();
+        let ranges = closed.changes(&layout(100), may, &mut take).unwrap();
         assert!(
             ranges.iter().all(|one| one.key == OPEN) && ranges.len() == 2,
             "{ranges:?}"
@@ -228,18 +238,37 @@ mod tests {
     fn pages_that_are_mapped_no_more_are_forgotten() {
         let mut closed = Closed::default();
         closed.set(5, 0b10);
-        assert!(closed.changes(&layout(5), || Ok(Some(1))).unwrap().is_empty());
+        assert!(closed.changes(&layout(5), may, || Ok(Some(1))).unwrap().is_empty());
         assert_eq!(closed.of(5), 0);
         assert!(!closed.is_any());
+    }
+
+    #[test]
+    fn pages_that_may_not_differ_stay_open() {
+        let mut closed = Closed::default();
+        closed.set(5, 0b10);
+        closed.set(6, 0b10);
+        let not_5 = |_: &Mapping, address| address != 5 * PAGE;
+        let ranges = closed.changes(&layout(9), not_5, || Ok(Some(1))).unwrap();
+        assert_eq!(
+            ranges.iter().map(|one| one.span).collect::<Vec<_>>(),
+            [Span::new(6 * PAGE, PAGE)]
+        );
+        assert_eq!((closed.of(5), closed.of(6)), (0, 0b10));
+        // For a fork all are opened, and closed again.
+        assert_eq!(closed.open_keyed(), Some(vec![(6, 0b10)]));
+        let ranges = closed.changes(&layout(9), may, || Ok(None)).unwrap();
+        assert_eq!((ranges.len(), ranges[0].key, closed.is_any()), (1, OPEN, false));
+        assert_eq!(closed.open_keyed(), None);
     }
 
     #[test]
     fn without_another_key_pages_stay_open() {
         let mut closed = Closed::default();
         closed.set(5, 0b10);
-        assert!(closed.changes(&layout(9), || Ok(None)).unwrap().is_empty());
+        assert!(closed.changes(&layout(9), may, || Ok(None)).unwrap().is_empty());
         closed.set(6, 0b10);
-        assert!(closed.changes(&layout(9), || Ok(Some(1))).unwrap().is_empty());
+        assert!(closed.changes(&layout(9), may, || Ok(Some(1))).unwrap().is_empty());
     }
 
     #[test]
@@ -248,7 +277,7 @@ mod tests {
         closed.set(1, 0b01);
         closed.set(2, 0b10);
         let mut keys = [3, 5].into_iter();
-        closed.changes(&layout(9), || Ok(keys.next())).unwrap();
+        closed.changes(&layout(9), may, || Ok(keys.next())).unwrap();
         let rights = |cpu, shut| closed.rights(Rights::default(), cpu, shut);
         assert!(rights(0, true).is_closed(3) && !rights(0, true).is_closed(5));
         assert!(rights(1, true).is_closed(5) && !rights(1, true).is_closed(3));

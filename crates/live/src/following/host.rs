@@ -62,6 +62,8 @@ pub struct Host {
     pub(super) call: usize,
     pub(super) postponed: Option<usize>,
     pub(super) aside: Option<String>,
+    /// Pages that were opened for the fork that it is in, and the cpus that they were closed to.
+    pub(super) opened: Option<Vec<(u64, u128)>>,
     /// It has begun another program, in the call that it is in.
     pub(super) fresh: bool,
     /// It ignores the signal of faults.
@@ -131,6 +133,7 @@ impl Host {
             call: 0,
             postponed: None,
             aside: None,
+            opened: None,
             fresh: false,
             ignores_faults: false,
             others: HashMap::new(),
@@ -329,16 +332,15 @@ impl Host {
         affinity::allow(Some(task), &self.home)
     }
 
-    /// A child has its parent's keys: all of its pages are opened, and it may run where its parent could.
+    /// A child has its parent's rights and its cpu: it may use all keys, and run where its parent could. No page of it is closed
+    /// ([`Host::open_for_fork`]).
     ///
     /// Pre: it is stopped, and has memory of its own.
     pub(super) fn open_child(&mut self, child: u32) -> io::Result<()> {
-        if !self.closed.is_any() {
-            return Ok(());
+        match self.at {
+            None => Ok(()),
+            Some(_) => self.open_to(child),
         }
-        let opened = self.closed.all_opened(&self.image.layout);
-        self.image.borrowed.of(child)?.change(&self.traced, child, &opened)?;
-        self.open_to(child)
     }
 
     fn policy_report(&mut self) {
@@ -520,6 +522,7 @@ impl Host {
     pub(super) fn begin_image(&mut self) -> io::Result<()> {
         self.image = Image::begin(&self.traced)?;
         self.closed = Closed::default();
+        self.opened = None;
         self.settled = None;
         self.moments.begin_anew();
         self.space += 1;

@@ -1,9 +1,10 @@
 //! The program that the process runs at the moment: our pages in it, its mappings, and its page map.
 
+use std::collections::HashSet;
 use std::io;
 
-use sys::frames::Pagemap;
-use sys::mappings;
+use sys::frames::{Entry, Pagemap};
+use sys::mappings::{self, Mapping};
 use sys::memory::{PAGE, Span};
 use sys::traced::{Borrowed, Traced};
 
@@ -17,6 +18,8 @@ pub struct Image {
     pub stale: bool,
     pagemap: Pagemap,
     ours: Span,
+    /// Mappings, by their first address, of which parts may get keys of their own ([`may_differ`]).
+    rooted: HashSet<usize>,
 }
 
 impl Image {
@@ -29,6 +32,7 @@ impl Image {
             layout: Layout::default(),
             stale: true,
             pagemap: Pagemap::of(traced.process())?,
+            rooted: HashSet::new(),
         })
     }
 
@@ -38,6 +42,7 @@ impl Image {
             return Ok(());
         }
         let registers = traced.registers(traced.process())?;
+        self.rooted.clear();
         let spared = [self.ours, around(registers.local_storage())];
         self.layout = Layout::of(mappings::all(Some(traced.process()))?, &spared);
         Ok(())
@@ -57,12 +62,50 @@ impl Image {
     }
 
     /// Gives pages the keys that they should have.
-    pub fn change(&self, traced: &Traced, task: u32, closed: &mut Closed) -> io::Result<()> {
-        let ranges = closed.changes(&self.layout, || self.borrowed.take_key(traced, task))?;
+    pub fn change(&mut self, traced: &Traced, task: u32, closed: &mut Closed) -> io::Result<()> {
+        let Image {
+            borrowed,
+            pagemap,
+            rooted,
+            ..
+        } = self;
+        let may_differ = |mapping: &Mapping, address| may_differ(mapping, address, rooted, pagemap, borrowed);
+        let ranges = closed.changes(&self.layout, may_differ, || borrowed.take_key(traced, task))?;
         if !ranges.is_empty() {
             // Pages that were unmapped meanwhile have no key.
             self.borrowed.change(traced, task, &ranges)?;
         }
         Ok(())
     }
+}
+
+/// Whether a page may get another key than the rest of its mapping, from which the kernel then divides it.
+///
+/// Parts that have the same key again become one mapping again only if they had a frame of their own when they were divided: Linux notes at
+/// the first such frame of a mapping who shares it (`anon_vma`), and joins no parts of which this differs. The program would see
+/// it: its `mremap` of both parts fails. So a mapping that has no frame gets one before it is divided.
+fn may_differ(
+    mapping: &Mapping,
+    address: usize,
+    rooted: &mut HashSet<usize>,
+    pagemap: &Pagemap,
+    borrowed: &Borrowed,
+) -> bool {
+    if mapping.shared {
+        return false;
+    }
+    if rooted.contains(&mapping.span.start) {
+        return true;
+    }
+    let entries = pagemap.entries(Span::new(address, PAGE)).unwrap_or_default();
+    let rooted_now = entries.first().copied().is_some_and(is_own) || borrowed.give_frame(address).is_ok();
+    if rooted_now {
+        rooted.insert(mapping.span.start);
+    }
+    rooted_now
+}
+
+/// Whether a page has a frame that is surely the mapping's own: neither of a file nor the one of zeros that all share.
+fn is_own(entry: Entry) -> bool {
+    !entry.of_file() && (entry.swapped() || entry.present() && entry.exclusive())
 }

@@ -29,15 +29,11 @@ impl Layout {
         }
     }
 
-    fn mapping(&self, address: usize) -> Option<&Mapping> {
+    /// The mapping at an address, unless it is of code; `None` also where nothing is mapped.
+    pub fn mapping(&self, address: usize) -> Option<&Mapping> {
         let at = self.mappings.partition_point(|mapping| mapping.span.end() <= address);
-        self.mappings.get(at).filter(|mapping| mapping.span.start <= address)
-    }
-
-    /// Whether the page at an address may be read and written; `None` where nothing is mapped.
-    pub fn protection(&self, address: usize) -> Option<(bool, bool)> {
-        let mapping = self.mapping(address).filter(|mapping| !mapping.execute);
-        mapping.map(|mapping| (mapping.read, mapping.write))
+        let found = self.mappings.get(at).filter(|mapping| mapping.span.start <= address);
+        found.filter(|mapping| !mapping.execute)
     }
 
     /// The parts of mappings that may be closed: private data that can be written, without stacks. `stack`: an address in that of the
@@ -118,9 +114,8 @@ mod tests {
         let pages = |span: &Span| (span.start / PAGE, span.bytes / PAGE);
         let data: Vec<_> = layout.data(31 * PAGE + 8).iter().map(pages).collect();
         assert_eq!(data, [(2, 2), (10, 2), (14, 3)]);
-        assert_eq!(layout.protection(PAGE), None);
-        assert_eq!(layout.protection(11 * PAGE), Some((true, true)));
-        assert_eq!(layout.protection(19 * PAGE), None);
+        let start = |page: usize| layout.mapping(page * PAGE).map(|mapping| mapping.span.start / PAGE);
+        assert_eq!((start(1), start(11), start(19)), (None, Some(10), None));
     }
 
     #[test]

@@ -17,6 +17,10 @@ const SIGACTION: usize = 13;
 const IO: &[usize] = &[206, 425];
 const SECCOMP: usize = 317;
 const PRCTL: (usize, usize) = (157, 22);
+/// Calls that begin a process or a thread, by their flags.
+const CLONE: usize = 56;
+const FORK: usize = 57;
+const CLONE3: usize = 435;
 /// mremap: the kernel refuses ranges whose parts differ in their keys.
 const MREMAP: usize = 25;
 
@@ -58,7 +62,7 @@ impl Host {
         if self.left {
             return Ok(());
         }
-        let on = match self.closed.is_any() || self.in_call || self.aside.is_some() {
+        let on = match self.closed.is_any() || self.in_call || self.aside.is_some() || self.opened.is_some() {
             true => On::ToCalls,
             false => On::Freely,
         };
@@ -130,10 +134,38 @@ impl Host {
             self.traced.postpone_call(task)?;
             self.postponed = Some(number);
         }
+        if self.postponed.is_none() && self.copies_memory(number, start) && self.open_for_fork() {
+            self.traced.postpone_call(task)?;
+            self.postponed = Some(number);
+        }
         if self.shut {
             self.set_rights(false)?;
         }
         self.traced.go_on(task, On::ToCalls, 0)
+    }
+
+    /// Whether a call begins a process with a copy of this one's memory.
+    fn copies_memory(&self, number: usize, argument: usize) -> bool {
+        let flags = match number {
+            FORK => 0,
+            CLONE => argument as u64,
+            // If they cannot be read, the call fails.
+            CLONE3 => self.image.borrowed.word(argument).unwrap_or(0),
+            _ => return false,
+        };
+        flags & libc::CLONE_VM as u64 == 0
+    }
+
+    /// Opens all pages until the call is left. In the child, the parts of a mapping that have keys of their own when it is copied never
+    /// become one mapping again, as each has frames of its own (`anon_vma`); its `mremap` of several would fail.
+    fn open_for_fork(&mut self) -> bool {
+        match self.closed.open_keyed() {
+            Some(opened) => {
+                self.opened.get_or_insert_default().extend(opened);
+                true
+            }
+            None => false,
+        }
     }
 
     fn leaves(&mut self) -> io::Result<()> {
@@ -153,6 +185,12 @@ impl Host {
         if let Some(number) = self.postponed.take() {
             self.write_keys()?;
             return self.traced.make_call_again(self.process(), number);
+        }
+        if let Some(opened) = self.opened.take() {
+            for (page, cpus) in opened {
+                self.closed.set(page, self.closed.of(page) | cpus);
+            }
+            self.write_keys()?;
         }
         self.settle()
     }

@@ -99,6 +99,16 @@ static void own_fault(int of)
         fail("mprotect");
 }
 
+static void grown(int of)
+{
+    size_t more = PAGES + next() % PAGES;
+    unsigned char *at = mremap(region[of], pages[of] * PAGE, more * PAGE, MREMAP_MAYMOVE);
+    if (at == MAP_FAILED)
+        fail("mremap");
+    region[of] = at;
+    pages[of] = more;
+}
+
 static void in_child(int of)
 {
     fflush(stdout);
@@ -110,6 +120,9 @@ static void in_child(int of)
         stay(of);
         stay((of + 1) % REGIONS);
         raise(SIGUSR1);
+        for (int each = 0; each < REGIONS; each++)
+            grown(each);
+        stay(of);
         _exit((int)((sum ^ before) % 199));
     }
     int status;
@@ -142,22 +155,15 @@ static void through_kernel(int from, int to)
     mix(region[from][PAGE + 9]);
 }
 
-static void grown(int of)
-{
-    size_t more = PAGES + next() % PAGES;
-    unsigned char *at = mremap(region[of], pages[of] * PAGE, more * PAGE, MREMAP_MAYMOVE);
-    if (at == MAP_FAILED)
-        fail("mremap");
-    region[of] = at;
-    pages[of] = more;
-}
-
 static void anew(int of)
 {
     if (munmap(region[of], pages[of] * PAGE))
         fail("munmap");
     pages[of] = PAGES;
     region[of] = mapped(PAGES);
+    /* Its pages, most likely at the address of those before, are known to be used and have no frames. */
+    if (of % 2)
+        stay((of + 1) % REGIONS);
     memset(region[of], of + 1, PAGES * PAGE);
 }
 

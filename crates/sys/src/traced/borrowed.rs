@@ -92,12 +92,21 @@ impl Borrowed {
         Span::new(self.start, BYTES)
     }
 
-    /// The copy of these pages in a child of fork.
-    pub fn of(&self, child: u32) -> io::Result<Borrowed> {
-        Ok(Borrowed {
-            memory: memory(child)?,
-            ..*self
-        })
+    /// A word of the program's memory.
+    pub fn word(&self, address: usize) -> io::Result<u64> {
+        let mut word = [0; size_of::<u64>()];
+        self.memory.read_exact_at(&mut word, address as u64)?;
+        Ok(u64::from_ne_bytes(word))
+    }
+
+    /// Has the kernel give a page of a private mapping a frame of its own, as a write of the program would. Its content stays.
+    ///
+    /// Pre: the program is stopped, and no other process writes to the page: the mapping is private.
+    /// Errors: the program could not write there either, as the mapping has no memory there (its file ends before, a guard page).
+    pub fn give_frame(&self, address: usize) -> io::Result<()> {
+        let mut byte = [0];
+        self.memory.read_exact_at(&mut byte, address as u64)?;
+        self.memory.write_all_at(&byte, address as u64)
     }
 
     /// Gives ranges their keys. Returns how many could not have theirs, as they are mapped no more.
