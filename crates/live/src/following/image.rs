@@ -109,3 +109,50 @@ fn may_differ(
 fn is_own(entry: Entry) -> bool {
     !entry.of_file() && (entry.swapped() || entry.present() && entry.exclusive())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_mapping_without_a_frame_of_its_own_gets_one_before_it_is_divided() {
+        let traced = Traced::begin(Command::new("/bin/true")).unwrap();
+        let mut image = Image::begin(&traced).unwrap();
+        image.look(&traced).unwrap();
+        let own = |address| is_own(image.pagemap.entries(Span::new(address, PAGE)).unwrap()[0]);
+        let mappings = mappings::all(Some(traced.process())).unwrap();
+        // Its program has not run yet, and has written to none of its data.
+        let data = mappings.iter().find(|mapping| {
+            let is_file = matches!(&mapping.kind, mappings::Kind::File(_));
+            is_file && mapping.write && !mapping.shared && !own(mapping.span.start)
+        });
+        let data = data.expect("data of a program");
+        let at = data.span.start;
+        let before = image.borrowed.word(at).unwrap();
+        let shared = Mapping {
+            shared: true,
+            ..data.clone()
+        };
+        let mut rooted = HashSet::new();
+        assert!(!may_differ(&shared, at, &mut rooted, &image.pagemap, &image.borrowed));
+        assert!(!own(at));
+        assert!(may_differ(data, at, &mut rooted, &image.pagemap, &image.borrowed));
+        assert!(own(at) && rooted.contains(&at));
+        assert_eq!(image.borrowed.word(at).unwrap(), before);
+        // Where nothing can be written, nothing is closed.
+        let nowhere = Mapping {
+            span: Span::new(PAGE, PAGE),
+            ..data.clone()
+        };
+        assert!(!may_differ(
+            &nowhere,
+            PAGE,
+            &mut rooted,
+            &image.pagemap,
+            &image.borrowed
+        ));
+        traced.end().unwrap();
+    }
+}
