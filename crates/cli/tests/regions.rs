@@ -107,8 +107,10 @@ impl Scene {
 
     /// Starts it, and waits until both are placed.
     fn placed(&self) -> Busy {
-        let mut daemon = Command::new(env!("CARGO_BIN_EXE_domicile"));
+        // A shell's background job ignores SIGINT and SIGQUIT, and so would the daemon.
+        let mut daemon = Command::new("env");
         daemon
+            .args(["--default-signal", env!("CARGO_BIN_EXE_domicile")])
             .args(self.arguments(&["--act"]))
             .stdout(Stdio::null())
             .stderr(Stdio::null());

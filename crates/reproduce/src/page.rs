@@ -7,7 +7,7 @@
 //! <!-- end of table3 -->
 //! ```
 //!
-//! All that is between them is replaced; nothing else of the page changes.
+//! Each mark is a line of its own; in a block of code it is no mark. All that is between them is replaced; nothing else of the page changes.
 
 use std::fmt::Write;
 
@@ -58,21 +58,45 @@ pub fn items(page: &str, paper: &str) -> Vec<String> {
         .split_once('\n')
         .map(|(first, last)| (first.to_string(), last.to_string()))
         .unwrap_or_default();
-    let item = |line: &str| Some(line.strip_prefix(&first)?.strip_suffix(&last)?.to_string());
-    page.lines().filter_map(item).collect()
+    let item = |(_, line): (usize, &str)| Some(line.strip_prefix(&first)?.strip_suffix(&last)?.to_string());
+    lines(page).filter_map(item).collect()
+}
+
+/// The lines of a page that are not in a block of code, and where each begins.
+fn lines(page: &str) -> impl Iterator<Item = (usize, &str)> {
+    let (mut at, mut fence) = (0, None);
+    page.split_inclusive('\n').filter_map(move |line| {
+        let begins = at;
+        at += line.len();
+        let opens = ["```", "~~~"]
+            .into_iter()
+            .find(|fence| line.trim_start().starts_with(fence));
+        match (fence, opens) {
+            (None, None) => return Some((begins, line.trim_end())),
+            (None, opens) => fence = opens,
+            (open, closes) if open == closes => fence = None,
+            _ => {}
+        }
+        None
+    })
 }
 
 /// The page with this section in its part.
 pub fn with(page: &str, paper: &str, section: &Section, made: &Made) -> Result<String, PageError> {
     let item = &section.item.name;
     let (before, after) = around(page, paper, item)?;
-    Ok(format!("{before}\n\n{}\n\n{after}", part(section, made).trim_end()))
+    let part = format!("\n\n{}\n\n", part(section, made).trim_end());
+    let part = match page.contains("\r\n") {
+        true => part.replace('\n', "\r\n"),
+        false => part,
+    };
+    Ok(format!("{before}{part}{after}"))
 }
 
 /// The page up to the end of the part's first mark, and from its last mark on.
 fn around<'p>(page: &'p str, paper: &str, item: &str) -> Result<(&'p str, &'p str), PageError> {
     let (begin, end) = (begin(paper, item), end(item));
-    let mut places = page.match_indices(&begin);
+    let mut places = lines(page).filter(|(_, line)| *line == begin);
     let Some((start, _)) = places.next() else {
         let item = item.to_string();
         return Err(PageError::Missing { item, begin, end });
@@ -80,10 +104,11 @@ fn around<'p>(page: &'p str, paper: &str, item: &str) -> Result<(&'p str, &'p st
     if places.next().is_some() {
         return Err(PageError::Twice { begin });
     }
-    let (before, rest) = page.split_at(start + begin.len());
-    match rest.find(&end) {
-        // Another part begins before this one ends.
-        Some(stop) if !rest[..stop].contains("<!-- domicile reproduce ") => Ok((before, &rest[stop..])),
+    let behind = lines(page).filter(|(at, _)| *at > start);
+    // Another part may begin before this one ends.
+    let next = |(_, line): &(usize, &str)| *line == end || line.starts_with("<!-- domicile reproduce ");
+    match behind.into_iter().find(next) {
+        Some((stop, line)) if line == end => Ok((&page[..start + begin.len()], &page[stop..])),
         _ => Err(PageError::Unended { begin, end }),
     }
 }
@@ -293,6 +318,18 @@ mod tests {
             - a \\| note\n\n<!-- end of table3 -->\nafter\n";
         assert_eq!(page, expected);
         assert_eq!(with(&page, "philbin96", &one, &made()).unwrap(), page, "written twice");
+    }
+
+    #[test]
+    fn marks_in_code_are_none_and_ends_of_lines_stay() {
+        let one = section(&[("L2 misses", "ours", "thousands", None, 1234.0)]);
+        let shown = format!("```text\n{PAGE}```\n");
+        assert_eq!(items(&shown, "philbin96"), [] as [&str; 0]);
+        let page = with(&format!("{shown}{PAGE}"), "philbin96", &one, &made()).unwrap();
+        assert!(page.starts_with(&shown) && page.contains("1,234"), "{page}");
+        let page = with(&PAGE.replace('\n', "\r\n"), "philbin96", &one, &made()).unwrap();
+        assert_eq!(page.matches('\n').count(), page.matches("\r\n").count(), "{page:?}");
+        assert!(page.contains("1,234"), "{page}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Keeping {
     pub folder: PathBuf,
     /// Keep traces, and use those that were kept.
     pub traces: bool,
-    /// Count anew what was counted before.
+    /// Count again, rather than take the counts that are kept.
     pub afresh: bool,
 }
 

@@ -114,6 +114,11 @@ impl Registers {
         (self.0.orig_rax as usize, [self.0.rdi as usize, self.0.rsi as usize])
     }
 
+    /// As a thread leaves a system call: whether that succeeded.
+    pub fn succeeded(&self) -> bool {
+        !(-4095..0).contains(&(self.0.rax as i64))
+    }
+
     /// Whether a system call was broken off by a stop, of a kind that is not begun again by itself: then it is made to be.
     fn begin_call_again(&mut self) -> bool {
         let broken = self.0.orig_rax as i64 >= 0 && self.0.rax as i64 == -i64::from(libc::EINTR);

@@ -73,7 +73,7 @@ pub struct Reproduce {
     #[arg(long)]
     live: bool,
 
-    /// Count anew what was counted before
+    /// Count again, rather than take the counts that are kept
     #[arg(long)]
     afresh: bool,
 

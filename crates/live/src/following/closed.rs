@@ -125,6 +125,13 @@ impl Closed {
         !keyed.is_empty()
     }
 
+    /// Pages that were unmapped have no keys. If others come to be mapped there, these are closed as they were.
+    pub fn unmapped(&mut self, span: Span) {
+        let pages = (span.start / PAGE) as u64..span.end().div_ceil(PAGE) as u64;
+        let gone = self.have.extract_if(|page, _| pages.contains(page));
+        self.stale.extend(gone.map(|(page, _)| page));
+    }
+
     /// Opens all pages, if any has a key of ours. Returns those that were closed, and to which cpus.
     pub fn open_keyed(&mut self) -> Option<Vec<(u64, u128)>> {
         if self.have.is_empty() {
@@ -241,6 +248,25 @@ mod tests {
         assert!(closed.changes(&layout(5), may, || Ok(Some(1))).unwrap().is_empty());
         assert_eq!(closed.of(5), 0);
         assert!(!closed.is_any());
+    }
+
+    #[test]
+    fn pages_that_are_mapped_anew_are_closed_again() {
+        let mut closed = Closed::default();
+        closed.set(5, 0b10);
+        closed.set(7, 0b10);
+        let changed = |closed: &mut Closed, pages| closed.changes(&layout(pages), may, || Ok(Some(1))).unwrap();
+        assert_eq!(changed(&mut closed, 9).len(), 2);
+        closed.unmapped(Span::new(4 * PAGE, 3 * PAGE));
+        let again = changed(&mut closed, 9);
+        assert_eq!(
+            again.iter().map(|one| one.span).collect::<Vec<_>>(),
+            [Span::new(5 * PAGE, PAGE)]
+        );
+        assert_eq!(again[0].key, 1);
+        closed.unmapped(Span::new(7 * PAGE, PAGE));
+        assert!(changed(&mut closed, 7).is_empty());
+        assert_eq!((closed.of(5), closed.of(7)), (0b10, 0));
     }
 
     #[test]

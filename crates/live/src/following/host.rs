@@ -60,6 +60,7 @@ pub struct Host {
     pub(super) wide: bool,
     /// The call that it is in, one that was put off, and why the program is to be left alone after it.
     pub(super) call: usize,
+    pub(super) arguments: [usize; 2],
     pub(super) postponed: Option<usize>,
     pub(super) aside: Option<String>,
     /// Pages that were opened for the fork that it is in, and the cpus that they were closed to.
@@ -131,6 +132,7 @@ impl Host {
             in_call: false,
             wide: false,
             call: 0,
+            arguments: [0; 2],
             postponed: None,
             aside: None,
             opened: None,

@@ -21,6 +21,7 @@ const PRCTL: (usize, usize) = (157, 22);
 const CLONE: usize = 56;
 const FORK: usize = 57;
 const CLONE3: usize = 435;
+const MUNMAP: usize = 11;
 /// mremap: the kernel refuses ranges whose parts differ in their keys.
 const MREMAP: usize = 25;
 
@@ -117,6 +118,7 @@ impl Host {
         let task = self.process();
         let (number, arguments) = self.traced.registers(task)?.call();
         self.call = number;
+        self.arguments = arguments;
         let why = match (number, arguments[0]) {
             _ if IO.contains(&number) => {
                 Some("it uses asynchronous input and output, by which the kernel touches memory that is closed")
@@ -175,6 +177,10 @@ impl Host {
             return self.begin_image();
         }
         self.image.stale |= MAPPINGS.contains(&self.call);
+        if self.call == MUNMAP && self.traced.registers(self.process())?.succeeded() {
+            let [start, bytes] = self.arguments;
+            self.closed.unmapped(Span::new(start, bytes));
+        }
         if self.call == SIGACTION {
             self.ignores_faults = line(&status(self.process()), "SigIgn:").contains(Stop::FAULT);
         }

@@ -19,6 +19,11 @@ pub struct Book {
 impl Book {
     /// The page, and which of a paper's items it has parts for: those of `items`, or where none is named, all that it has.
     pub fn open(path: &Path, paper: &Paper, items: &[String]) -> Result<(Book, Vec<String>), Failure> {
+        if path == Path::new("-") {
+            return Err(Failure::usage(
+                "--write-book writes into the parts of a page: name its file, not -",
+            ));
+        }
         let book = Book {
             path: path.to_path_buf(),
             paper: paper.name.to_string(),
