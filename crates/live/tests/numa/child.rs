@@ -7,6 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use sys::move_pages::{move_to, nodes_of};
+
 pub const PAGE: usize = 4096;
 const INSIDE: &str = "DOMICILE_TEST_NUMA";
 const SAYS: &str = "numa: ";
@@ -132,7 +134,7 @@ fn inside() {
             }
             ("stride", &[pages]) => stride(pages),
             ("bind", &[node]) => bind(&mapped, node),
-            ("fill", &[node, room, spare]) => fill(node, room, spare),
+            ("fill", &[node, spare]) => fill(node, spare),
             ("unmap", &[pages]) => unmap(&mapped, pages),
             ("fork", &[]) => fork(),
             _ => format!("cannot {line}"),
@@ -265,29 +267,45 @@ fn stride(pages: usize) -> String {
     "strides".to_string()
 }
 
-/// Holds memory of a node and does not use it, up to so many pages and until the node has only the spare ones free: what
-/// else takes memory there meanwhile is counted too, for a process that is bound to a full node is killed.
-fn fill(node: usize, pages: usize, spare: usize) -> String {
+/// Takes all memory that a node has for pages that are moved there, but for the spare pages, and does not use it. `MemFree` does not tell
+/// how much that is: a cpu may keep an eighth of its node for itself, and gives it back in its own time. So pages are moved there until one
+/// is refused; a process that is bound to a full node would be killed.
+fn fill(node: usize, spare: usize) -> String {
     const BATCH: usize = 256;
-    let free = || sys::nodes::free_bytes(&sys::Root::default(), node as u32).unwrap() as usize / PAGE;
-    // SAFETY: new memory, wherever the kernel has room.
-    let start = unsafe {
-        let (all, kind) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-        );
-        libc::mmap(std::ptr::null_mut(), pages * PAGE, all, kind, -1, 0)
-    };
-    assert_ne!(start, libc::MAP_FAILED);
-    let start = start as usize;
-    let said = bind_memory(start, pages, node);
-    for batch in (0..pages).step_by(BATCH) {
-        if free() < spare + BATCH {
-            break;
+    let mut held = Vec::new();
+    let mut full = false;
+    while !full {
+        // SAFETY: new memory, wherever the kernel has room.
+        let start = unsafe {
+            let (all, kind) = (
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            );
+            let start = libc::mmap(std::ptr::null_mut(), BATCH * PAGE, all, kind, -1, 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            libc::madvise(start, BATCH * PAGE, libc::MADV_NOHUGEPAGE);
+            start as usize
+        };
+        let pages: Vec<usize> = (0..BATCH).map(|page| start + page * PAGE).collect();
+        pages.iter().for_each(|page| write(*page));
+        // Of a call that is refused as a whole, the first pages may have moved.
+        full = move_to(None, &pages, &[node as u32; BATCH]).is_err();
+        for (page, on) in pages.iter().zip(nodes_of(None, &pages).unwrap()) {
+            if on == Ok(node as u32) {
+                held.push(*page);
+            } else {
+                full = true;
+                give_back(*page);
+            }
         }
-        (batch..pages.min(batch + BATCH)).for_each(|page| write(start + page * PAGE));
     }
-    said
+    held.drain(held.len().saturating_sub(spare)..).for_each(give_back);
+    format!("{} pages", held.len())
+}
+
+fn give_back(page: usize) {
+    // SAFETY: the page is one of `fill`, which has no reference to it.
+    assert_eq!(unsafe { libc::munmap(page as *mut libc::c_void, PAGE) }, 0);
 }
 
 fn bind(mapped: &Mapped, node: usize) -> String {
