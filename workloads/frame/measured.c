@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define REPORTS 16
@@ -22,6 +23,15 @@ static int reported;
 /* Before `main`, so that as little as possible of the start is in a recorded trace. */
 __attribute__((constructor)) static void nothing_yet(void) { DOMICILE_RECORD_STOP(); }
 #endif
+
+/* FRAME_BEHIND=BYTES: another recording of the same program. So much is mapped first, and never used; what the program
+   allocates lies behind it. */
+__attribute__((constructor)) static void lie_behind(void)
+{
+   const char *bytes = getenv("FRAME_BEHIND");
+   if (bytes && mmap(NULL, strtoul(bytes, NULL, 10), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+      frame_fail("FRAME_BEHIND is no number of bytes that can be mapped");
+}
 
 static double since(const struct timespec *start, clockid_t clock)
 {

@@ -64,7 +64,10 @@ fn counts_stand_beside_the_papers_and_are_kept() {
     }
     assert_eq!(line(&lines, "L2 misses", "Untiled")["paper_value"], 7545.0);
     assert_eq!(line(&lines, "bins", "Threaded")["value"], 3.0);
-    assert_eq!(lines.len(), 9 * 3 + 2);
+    // The paper's rows, two that are computed of them, and two of one column.
+    assert_eq!(lines.len(), 9 * 3 + 2 * 3 + 2);
+    let saved = line(&lines, "L2 misses saved", "Untiled");
+    assert_eq!((&saved["value"], &saved["unit"]), (&0.0.into(), &"percent".into()));
     // Counts are kept, traces are not.
     let files = || {
         let mut files: Vec<_> = fs::read_dir(room.path("kept"))
@@ -99,6 +102,41 @@ fn counts_stand_beside_the_papers_and_are_kept() {
             .count(),
         1
     );
+}
+
+/// One recording has no spread, and the words say so.
+#[test]
+fn conclusions_are_judged_on_every_recording() {
+    let room = Room::new();
+    let folder = programs(&room, &SOR);
+    let kept = room.path("kept");
+    let of = |rounds, more: &[&str]| {
+        let all = [
+            "reproduce",
+            "philbin96",
+            "table7",
+            "--programs",
+            &folder,
+            "--kept",
+            &kept,
+            "--size",
+            "7",
+        ];
+        output(&[&all[..], &["--rounds", rounds], more].concat(), 0).0
+    };
+    let bins = "the rule for blocks makes 63 bins (bins; Threaded): 3.00, of 63.0 to 63.0. The array";
+    assert!(of("1", &[]).contains(&format!("did not hold in the one run: {bins}")));
+    assert!(of("2", &[]).contains(&format!("did not hold: {bins}")));
+    let lines: Value = serde_json::from_str(&of("2", &["--json"])).unwrap();
+    let lines = lines.as_array().unwrap();
+    let misses = line(lines, "L2 misses", "Threaded");
+    let each: Vec<f64> = misses["each"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_f64().unwrap())
+        .collect();
+    assert_eq!((each.len(), misses["value"].as_f64()), (2, Some(each[0])));
 }
 
 #[test]

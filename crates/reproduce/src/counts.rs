@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::paper::Measure;
 use crate::programs::Said;
+use crate::saved::percent_saved;
 
 /// Counts of one program on a machine with two levels of caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +49,8 @@ impl Counts {
 
     /// One row of a table. Rates are in percent: of the first level, of all fetches and data references; of
     /// the second, of what it was asked for (the paper does not say so, but its rates are these:
-    /// README of `papers/philbin96`).
-    pub fn measure(&self, measure: Measure) -> Result<f64, String> {
+    /// README of `papers/philbin96`). What is saved is saved of the misses of `first`.
+    pub fn measure(&self, measure: Measure, first: &Counts) -> Result<f64, String> {
         let fetches = || {
             self.instructions
                 .ok_or_else(|| "the trace does not count instructions".to_string())
@@ -65,6 +66,10 @@ impl Counts {
             Measure::L2Compulsory => self.compulsory as f64 / THOUSAND,
             Measure::L2Capacity => self.capacity as f64 / THOUSAND,
             Measure::L2Conflict => self.conflict as f64 / THOUSAND,
+            Measure::ReferencesSaved => percent_saved(first.references as f64, self.references as f64),
+            Measure::L1Saved => percent_saved(first.l1_misses as f64, self.l1_misses as f64),
+            Measure::L2Saved => percent_saved(first.l2_misses as f64, self.l2_misses as f64),
+            Measure::CapacitySaved => percent_saved(first.capacity as f64, self.capacity as f64),
             Measure::Threads => self.threads as f64,
             Measure::Bins => self.bins.ok_or("the program did not report its bins")? as f64,
         })
@@ -89,7 +94,12 @@ mod tests {
             threads: 8,
             bins: None,
         };
-        let is = |measure, value: f64| assert_eq!(counts.measure(measure).unwrap(), value, "{measure:?}");
+        let twice = Counts {
+            l2_misses: 120_000,
+            capacity: 180_000,
+            ..counts
+        };
+        let is = |measure, value: f64| assert_eq!(counts.measure(measure, &twice).unwrap(), value, "{measure:?}");
         is(Measure::Instructions, 7500.0);
         is(Measure::References, 2500.0);
         is(Measure::L1Misses, 400.0);
@@ -99,12 +109,14 @@ mod tests {
         is(Measure::L2Compulsory, 10.0);
         is(Measure::L2Capacity, 45.0);
         is(Measure::L2Conflict, 5.0);
+        is(Measure::L2Saved, 50.0);
+        is(Measure::CapacitySaved, 75.0);
         is(Measure::Threads, 8.0);
-        assert!(counts.measure(Measure::Bins).unwrap_err().contains("bins"));
+        assert!(counts.measure(Measure::Bins, &counts).unwrap_err().contains("bins"));
         let without = Counts {
             instructions: None,
             ..counts
         };
-        assert!(without.measure(Measure::L1Rate).is_err());
+        assert!(without.measure(Measure::L1Rate, &counts).is_err());
     }
 }

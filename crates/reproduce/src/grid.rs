@@ -117,7 +117,7 @@ pub struct Said {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Check {
-    /// Gains of the text are reached, but for a part of them.
+    /// Gains of the text are those here, but for a part of them on either side.
     Reached { within: f64 },
     /// A bar is nowhere slower than the best of some others, but for a part of their time.
     NeverBehind {
@@ -127,7 +127,7 @@ pub enum Check {
     },
     /// What a bar gains over another is more with most cpus than with fewest.
     Grows { program: String, of: String, over: String },
-    /// A bar gains at most so much over another, or loses it; `cpus` empty: whatever they are.
+    /// A bar gains or loses at most so much over another; `cpus` empty: whatever they are.
     Flat {
         program: String,
         #[serde(default)]

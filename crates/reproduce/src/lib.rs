@@ -5,6 +5,7 @@
 //! The way in is [`Reproduction`].
 #![forbid(unsafe_code)]
 
+mod claims;
 mod counts;
 mod error;
 mod grid;
@@ -21,6 +22,7 @@ mod region_items;
 mod regions;
 mod reproduce;
 mod saved;
+mod several;
 mod slot_cost;
 mod text;
 mod times;

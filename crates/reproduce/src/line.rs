@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::several::Several;
+
 /// One number: one line of the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
@@ -13,6 +15,9 @@ pub struct Line {
     pub paper_value: Option<f64>,
     /// None where it cannot be had; `reason` says why.
     pub value: Option<f64>,
+    /// What each repetition came to, the least first, where there are several; `value` is their median.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<f64>,
     /// Ours over the paper's; none where either is missing or the paper's is 0.
     pub ratio: Option<f64>,
     pub unit: String,
@@ -45,10 +50,32 @@ impl Line {
             column: place.column.to_string(),
             paper_value,
             value,
+            each: Vec::new(),
             ratio,
             unit: place.unit.to_string(),
             reason,
             run: None,
+        }
+    }
+
+    /// The median of several beside the paper's.
+    pub fn of_several(place: Place, paper_value: Option<f64>, several: &Several) -> Line {
+        let line = Line::new(place, paper_value, several.median());
+        match several.0.len() {
+            0 | 1 => line,
+            _ => Line {
+                each: several.values(),
+                ..line
+            },
+        }
+    }
+
+    /// Our numbers, one by one.
+    pub fn several(&self) -> Several {
+        match (self.value, &self.each[..]) {
+            (None, _) => Several(vec![Err(self.reason.clone().unwrap_or_default())]),
+            (Some(value), []) => Several(vec![Ok(value)]),
+            (Some(_), each) => Several(each.iter().copied().map(Ok).collect()),
         }
     }
 

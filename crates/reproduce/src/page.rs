@@ -11,9 +11,10 @@
 
 use std::fmt::Write;
 
+use crate::claims::is_conclusion;
 use crate::line::Line;
 use crate::reproduce::Section;
-use crate::text::{number, ratio};
+use crate::text::{number, ratio, spread};
 
 /// Columns of a table beside its first; where it would have more, each number is a row of its own.
 const MOST_BESIDE: usize = 20;
@@ -138,7 +139,7 @@ fn part(section: &Section, made: &Made) -> String {
         }
     }
     let (claims, evidence): (Vec<&String>, Vec<&String>) =
-        notes.iter().chain(&section.notes).partition(|note| is_claim(note));
+        notes.iter().chain(&section.notes).partition(|note| is_conclusion(note));
     for note in &claims {
         let _ = writeln!(text, "- {}", escaped(note));
     }
@@ -153,11 +154,6 @@ fn part(section: &Section, made: &Made) -> String {
         text.push_str("\n</details>\n");
     }
     text
-}
-
-/// Whether a note is a conclusion of the paper, held against what came out.
-fn is_claim(note: &str) -> bool {
-    ["held", "did not hold"].iter().any(|word| note.starts_with(word))
 }
 
 /// The values of a section, each beside the paper's.
@@ -232,7 +228,7 @@ fn cells(line: &Line, unit: &str) -> [String; 3] {
     };
     let here = match line.value {
         None => "-".to_string(),
-        some => value(some),
+        some => value(some) + &spread(line),
     };
     [
         value(line.paper_value),

@@ -8,8 +8,8 @@ use crate::line::Line;
 use crate::paper::{Item, Run};
 use crate::programs::{Build, Program, Programs};
 use crate::reproduce::{Reproduction, Section, rounds_in_words};
-use crate::saved::percent_saved;
-use crate::times::median;
+use crate::saved::{Saved, percent_saved};
+use crate::several::Several;
 use crate::watch::Step;
 
 /// One program without slots and with them, run in turn.
@@ -46,31 +46,23 @@ impl Reproduction<'_> {
                 }),
             });
         }
-        let mut rows = |name: &str, unit: &str, value: &dyn Fn(&Pair) -> f64| {
+        // Round by round: whatever else the machine did in a round met both.
+        let mut rows = |name: &str, unit: &str, value: &dyn Fn(f64, f64) -> f64| {
             let paper = item.rows.iter().find(|row| row.name == name);
             for (index, (column, pair)) in item.columns.iter().zip(&pairs).enumerate() {
                 let paper = paper.and_then(|row| row.value(index));
-                let ours = pair.as_ref().map(value).map_err(Clone::clone);
-                section
-                    .lines
-                    .push(Line::new(self.place(item, name, column, unit), paper, ours));
+                let ours = Several::of(pair.as_ref().map_err(Clone::clone), |pair| {
+                    let rounds = pair.without.iter().zip(&pair.with);
+                    rounds.map(|(without, with)| value(*without, *with)).collect()
+                });
+                let place = self.place(item, name, column, unit);
+                section.lines.push(Line::of_several(place, paper, &ours));
             }
         };
-        let middle = |times: &[f64]| median(&mut times.to_vec()).unwrap_or(f64::NAN);
-        rows("time saved", &item.unit, &|pair| {
-            percent_saved(middle(&pair.without), middle(&pair.with))
-        });
+        rows("time saved", &item.unit, &percent_saved);
         if ground.is_ok() {
-            rows("without slots", "seconds", &|pair| middle(&pair.without));
-            rows("with slots", "seconds", &|pair| middle(&pair.with));
-        }
-        for (column, pair) in item.columns.iter().zip(&pairs) {
-            if let Ok(pair) = pair {
-                let (without, with) = (spread(&pair.without), spread(&pair.with));
-                section
-                    .notes
-                    .push(format!("{column}: without slots {without}, with {with}"));
-            }
+            rows("without slots", "seconds", &|without, _| without);
+            rows("with slots", "seconds", &|_, with| with);
         }
         section.notes.push(match &ground {
             Ok(ground) => format!(
@@ -102,8 +94,8 @@ impl Reproduction<'_> {
             let at = item.columns.iter().position(|other| other == column);
             let paper = paper.and_then(|row| row.value(at?));
             let place = self.place(item, "simulated time saved", column, &item.unit);
-            let ours = both.map(|both| both.time());
-            section.lines.push(Line::new(place, paper, ours).of_run(&line));
+            let ours = Several::of(both, |both| both.iter().map(Saved::time).collect());
+            section.lines.push(Line::of_several(place, paper, &ours).of_run(&line));
         }
     }
 
@@ -178,14 +170,4 @@ fn ground() -> Result<Ground, String> {
             colors.cache
         ),
     })
-}
-
-fn spread(times: &[f64]) -> String {
-    let (least, most) = times
-        .iter()
-        .fold((f64::MAX, f64::MIN), |(a, b), &t| (a.min(t), b.max(t)));
-    format!(
-        "{:.3} s ({least:.3} to {most:.3})",
-        median(&mut times.to_vec()).unwrap_or_default()
-    )
 }

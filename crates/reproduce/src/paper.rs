@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::claims::{Claim, LARGEST};
 use crate::grid::Grid;
 use crate::papers::About;
 use crate::region_items::Regions;
@@ -47,6 +48,9 @@ pub struct Item {
     /// Sizes by the cache that has the colors, the smallest first, of a figure of pairs.
     #[serde(rename = "scale", default)]
     pub scales: Vec<Scale>,
+    /// What the paper concludes of its numbers; of grids and traces, those have them.
+    #[serde(rename = "claim", default)]
+    pub claims: Vec<Claim>,
     /// Programs by cpus by policies.
     pub grid: Option<Grid>,
     /// Policies over the misses of recorded workloads.
@@ -129,6 +133,11 @@ pub enum Measure {
     L2Compulsory,
     L2Capacity,
     L2Conflict,
+    /// Percent of the first column's references that are gone; and of its misses, of all and of a class.
+    ReferencesSaved,
+    L1Saved,
+    L2Saved,
+    CapacitySaved,
     /// Threads that were forked (each, not thousands).
     Threads,
     /// Bins that they fell into (each, not thousands).
@@ -265,9 +274,12 @@ impl Item {
         if (self.kind == Kind::Regions) != self.regions.is_some() {
             return Err("an item of regions, and only one, has [regions]".to_string());
         }
-        self.regions
-            .iter()
-            .try_for_each(|regions| regions.check(&self.columns))?;
+        // Columns of speedups are made of the table's, and so are those of what was measured live.
+        let column = |name: &String| self.kind == Kind::Times || name == LARGEST || self.columns.contains(name);
+        if let Some(claim) = self.claims.iter().find(|claim| !column(&claim.column)) {
+            return Err(format!("a claim is about `{}`, which is no column", claim.column));
+        }
+        self.regions.iter().try_for_each(Regions::check)?;
         self.traces.iter().try_for_each(|traces| traces.check(&self.columns))?;
         self.grid.iter().try_for_each(Grid::check)
     }

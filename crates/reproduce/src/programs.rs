@@ -14,6 +14,8 @@ const ENVIRONMENT: &str = "DOMICILE_WORKLOADS";
 const INSTALLED: &str = "../libexec/domicile/workloads";
 /// In the source tree that this was built from.
 const BUILT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/build");
+/// How far apart recordings of one program lie: a whole number of pages, and of no block or cache.
+const ELSEWHERE: usize = 77 << 12;
 /// More than a program has to say.
 const SAID_MAX: u64 = 1 << 20;
 
@@ -135,6 +137,16 @@ fn places(given: Option<&Path>, environment: Option<PathBuf>, executable: Option
 }
 
 impl Program {
+    /// The same program in another recording: the frame of the programs in `workloads/` maps so much first that nothing of
+    /// it is used, and what they allocate lies behind it.
+    pub fn elsewhere(mut self, recording: usize) -> Program {
+        if recording > 0 {
+            let bytes = recording * ELSEWHERE;
+            self.environment.push(("FRAME_BEHIND".to_string(), bytes.to_string()));
+        }
+        self
+    }
+
     /// As one would type it, the folder left out.
     pub fn line(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();

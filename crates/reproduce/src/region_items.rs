@@ -27,8 +27,6 @@ pub struct Regions {
     /// What would have to be otherwise for a number to be the paper's.
     #[serde(rename = "experiment", default)]
     pub experiments: Vec<Experiment>,
-    #[serde(rename = "claim", default)]
-    pub claims: Vec<Claim>,
 }
 
 /// How the numbers are had.
@@ -131,7 +129,7 @@ impl Experiment {
 
 impl Regions {
     /// What every file must keep.
-    pub(crate) fn check(&self, columns: &[String]) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let machine = |name: &String| self.machines.iter().any(|machine| machine.name == *name);
         if let Some(other) = self.experiments.iter().find(|experiment| !machine(&experiment.machine)) {
             return Err(format!("the experiment `{}` is of no machine of the item", other.name));
@@ -144,28 +142,11 @@ impl Regions {
         if let Some(other) = left_out.find(|name| !member(name)) {
             return Err(format!("`{other}` is left out, and is no process of the item"));
         }
-        let column = |name: &String| columns.contains(name);
-        match self.claims.iter().find(|claim| !column(&claim.column)) {
-            Some(claim) => Err(format!("a claim is about `{}`, which is no column", claim.column)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Whether there is a picture of it.
     pub(crate) fn is_drawn(&self) -> bool {
         self.view == View::Memlat
     }
-}
-
-/// That a number lies between two. It is held if it does so in every recording, and did not hold if it does so in none.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    pub says: String,
-    pub row: String,
-    pub column: String,
-    pub least: f64,
-    pub most: f64,
-    /// Where it does not hold: why, as an experiment or a number of the item shows.
-    pub otherwise: Option<String>,
 }

@@ -4,7 +4,6 @@
 //! when it begins, in which order it reads at random, is no result: each number is the median over several recordings, and a
 //! conclusion is held only if it is so in each of them.
 
-mod claims;
 mod draw;
 mod grid;
 #[cfg(target_arch = "x86_64")]
@@ -21,11 +20,11 @@ use sim::{Item as Reference, PolicySpec};
 use trace::{Op, Ref};
 
 use crate::error::ReproduceError;
-use crate::line::{Line, Ours};
+use crate::line::Line;
 use crate::paper::Item;
 use crate::region_items::View;
 use crate::reproduce::{Reproduction, Section};
-use recordings::Several;
+use crate::several::Several;
 
 impl Reproduction<'_> {
     /// An item of regions.
@@ -55,15 +54,10 @@ impl Reproduction<'_> {
         for (at, column) in item.columns.iter().enumerate() {
             let (unit, several) = of(column);
             let paper = paper.and_then(|row| row.value(at));
-            let ours: Ours = several.median();
-            if paper.is_none() && ours.is_err() {
-                continue;
+            let line = Line::of_several(self.place(item, row, column, unit), paper, &several);
+            if paper.is_some() || line.value.is_some() {
+                section.lines.push(line);
             }
-            let line = Line::new(self.place(item, row, column, unit), paper, ours);
-            section.lines.push(match several.spread() {
-                Some(spread) => line.of_run(&spread),
-                None => line,
-            });
         }
     }
 }

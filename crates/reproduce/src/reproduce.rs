@@ -12,10 +12,11 @@ use crate::line::{Line, Place};
 use crate::paper::{Item, Job, Kind, Measure, Paper, Run};
 use crate::programs::{Build, Program, Programs, filled};
 use crate::record::{Keeping, Recording};
+use crate::several::Several;
 use crate::times::{self, Timing};
 use crate::traces::Replayed;
 use crate::watch::{Step, Watch};
-use crate::{counts::Counts, overhead};
+use crate::{claims, counts::Counts, overhead};
 
 const MICRO: f64 = 1e-3;
 /// No machine that runs this has less.
@@ -64,8 +65,8 @@ pub struct Reproduction<'a> {
     pub(crate) machine: Machine,
     /// What was measured of this machine, once it was needed.
     measured: Option<Measured>,
-    /// What came of streams of misses, by workload and machine: items share them.
-    pub(crate) replayed: HashMap<(String, String), Rc<Replayed>>,
+    /// What came of streams of misses, by trace and machine: items share them.
+    pub(crate) replayed: HashMap<(PathBuf, String), Rc<Replayed>>,
 }
 
 impl<'a> Reproduction<'a> {
@@ -102,6 +103,8 @@ impl<'a> Reproduction<'a> {
             Kind::Regions => self.regions(item, &mut section)?,
             Kind::Absent => self.absent(item, &mut section),
         }
+        let conclusions = claims::notes(&item.claims, &section.lines);
+        section.notes.splice(0..0, conclusions);
         Ok(section)
     }
 
@@ -166,32 +169,35 @@ impl<'a> Reproduction<'a> {
         let cache = self.paper_cache();
         let n = self.size(&item.job, cache);
         let references = item.rows.iter().find(|row| row.measure == Some(Measure::References));
-        let mut counted: Vec<(Result<Counts, String>, Option<String>)> = Vec::new();
+        let recordings = self.options.rounds.unwrap_or(if self.options.full { 5 } else { 1 });
+        let mut counted: Vec<(Vec<Result<Counts, String>>, Option<String>)> = Vec::new();
         for (index, run) in item.runs.iter().enumerate() {
             let program = self.program(&programs, Build::Count, &item.job, run, n, cache);
             let line = program.as_ref().ok().map(Program::line);
-            let counts = program.and_then(|program| {
-                let what = format!("{} {}", item.name, run.of);
-                let paper = references.and_then(|row| row.value(index)).unwrap_or(0.0);
-                let expected = (paper * 1000.0) as u64;
+            let what = format!("{} {}", item.name, run.of);
+            let paper = references.and_then(|row| row.value(index)).unwrap_or(0.0);
+            let of = |recording| {
+                let elsewhere = program.clone()?.elsewhere(recording);
                 let counts = Recording {
-                    program: &program,
+                    program: &elsewhere,
                     machine: &self.machine,
                     keeping: &self.options.keeping,
                     what: &what,
-                    expected,
+                    expected: (paper * 1000.0) as u64,
                     prefetches: false,
                     children: false,
                     watch: self.watch,
                 }
                 .count();
                 counts.map_err(|error| error.to_string())
-            });
-            if let (Err(reason), None) = (&counts, &run.absent) {
+            };
+            let counts: Vec<_> = (0..recordings).map(of).collect();
+            if let (Some(reason), None) = (counts.iter().find_map(|counts| counts.as_ref().err()), &run.absent) {
                 section.failures.push(format!("{}: {reason}", run.of));
             }
             counted.push((counts, line));
         }
+        let first: Vec<Result<Counts, String>> = counted.first().map(|(first, _)| first.clone()).unwrap_or_default();
         for row in &item.rows {
             for (index, (column, (counts, run))) in item.columns.iter().zip(&counted).enumerate() {
                 let paper = row.value(index);
@@ -199,16 +205,20 @@ impl<'a> Reproduction<'a> {
                 let (Some(measure), false) = (row.measure, row.source.is_some() && paper.is_none()) else {
                     continue;
                 };
-                let ours = counts
-                    .as_ref()
-                    .map_err(Clone::clone)
-                    .and_then(|counts| counts.measure(measure));
+                let each = counts.iter().zip(&first);
+                let ours = each.map(|(counts, first)| counts.clone()?.measure(measure, &first.clone()?));
                 let unit = match measure {
-                    Measure::L1Rate | Measure::L2Rate => "percent",
+                    Measure::L1Rate
+                    | Measure::L2Rate
+                    | Measure::ReferencesSaved
+                    | Measure::L1Saved
+                    | Measure::L2Saved
+                    | Measure::CapacitySaved => "percent",
                     Measure::Threads | Measure::Bins => "each",
                     _ => &item.unit,
                 };
-                let line = Line::new(self.place(item, &row.name, column, unit), paper, ours);
+                let place = self.place(item, &row.name, column, unit);
+                let line = Line::of_several(place, paper, &Several(ours.collect()));
                 section.lines.push(match run {
                     Some(run) => line.of_run(run),
                     None => line,
@@ -217,8 +227,12 @@ impl<'a> Reproduction<'a> {
         }
         section.notes.push(format!(
             "counted: the programs' own references at size {n}, simulated on {} with the colors of frames those of \
-             their pages (the paper's simulator worked with virtual addresses); start-up is left out",
-            self.paper.about.machine
+             their pages (the paper's simulator worked with virtual addresses); start-up is left out; {}",
+            self.paper.about.machine,
+            match recordings {
+                1 => "one recording (--rounds 5: medians of five, each with its data elsewhere)".to_string(),
+                many => format!("medians of {many} recordings, each with its data elsewhere"),
+            }
         ));
         Ok(())
     }
@@ -253,7 +267,7 @@ impl<'a> Reproduction<'a> {
         };
         let baseline = item.baseline.as_deref().unwrap_or_default();
         for (index, row) in item.rows.iter().enumerate() {
-            let ours = of(&row.name).map(|timing| timing.median);
+            let ours = Several::of(of(&row.name), |timing| timing.rounds.clone());
             let run = found
                 .get(index)
                 .and_then(|found| found.as_ref().ok())
@@ -268,7 +282,7 @@ impl<'a> Reproduction<'a> {
             let columns = if row.is_ours() { &here[..] } else { &item.columns };
             for (column, name) in columns.iter().enumerate() {
                 let place = self.place(item, &row.name, name, &item.unit);
-                push(Line::new(place, row.value(column), ours.clone()));
+                push(Line::of_several(place, row.value(column), &ours));
             }
             let baseline = row.baseline.as_deref().unwrap_or(baseline);
             if row.name == baseline {
@@ -277,9 +291,21 @@ impl<'a> Reproduction<'a> {
             for (column, name) in columns.iter().enumerate() {
                 let base = item.rows.iter().find(|row| row.name == baseline);
                 let paper = base.and_then(|base| Some(base.value(column)? / row.value(column)?));
-                let speedup = of(baseline).and_then(|base| Ok(base.median / ours.clone()?));
+                // Round by round: whatever else the machine did in a round met both.
+                let both = of(baseline).and_then(|base| Ok((base, of(&row.name)?)));
+                let speedup = Several::of(both, |(base, own)| {
+                    base.rounds
+                        .iter()
+                        .zip(&own.rounds)
+                        .map(|(base, own)| base / own)
+                        .collect()
+                });
                 let title = format!("{name} speedup over {baseline}");
-                push(Line::new(self.place(item, &row.name, &title, "times"), paper, speedup));
+                push(Line::of_several(
+                    self.place(item, &row.name, &title, "times"),
+                    paper,
+                    &speedup,
+                ));
             }
         }
         section.notes.push(format!(
@@ -288,16 +314,6 @@ impl<'a> Reproduction<'a> {
             report::bytes(cache),
             rounds_in_words(rounds)
         ));
-        let spread = |(program, timing): (&Program, &Timing)| {
-            format!(
-                "{}: {:.3} s ({:.3} to {:.3})",
-                program.line(),
-                timing.median,
-                timing.least,
-                timing.most
-            )
-        };
-        section.notes.extend(timed.iter().zip(&timings).map(spread));
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Figures of misses that cache slots save (Ding11, figures 6, 8, 10 and 12).
 //!
-//! Each run is recorded once, with the slots that the program asks for, and simulated twice: with policy `random`, which
-//! is Linux as it is (frames of any color; the paper's baseline), and with policy `slots`, which does as the program says.
+//! Each run is recorded once, with the slots that the program asks for, and simulated with policy `random`, which is Linux as
+//! it is (frames of any color; the paper's baseline), and with policy `slots`, which does as the program says: both with
+//! several seeds of the frames, since one draw of colors is no result.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,11 +16,15 @@ use crate::paper::{Item, Run};
 use crate::programs::{Build, Program, Programs};
 use crate::record::Recording;
 use crate::reproduce::{Reproduction, Section};
+use crate::several::Several;
 
 /// Data structures that a note names.
 const NAMED: usize = 8;
 
-/// Both simulations of one run.
+/// Seeds of frames, where nothing else is asked for.
+const SEEDS: usize = 5;
+
+/// Both simulations of one run, with one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
     pub references: u64,
@@ -109,9 +114,11 @@ impl Reproduction<'_> {
             for (index, (column, (both, line))) in item.columns.iter().zip(&runs).enumerate() {
                 let paper = item.rows.iter().find(|row| row.name == name);
                 let paper = paper.and_then(|row| row.value(index));
-                let ours = both.as_ref().map(value).map_err(Clone::clone);
+                let ours = Several::of(both.as_ref().map_err(Clone::clone), |both| {
+                    both.iter().map(value).collect()
+                });
                 let place = self.place(item, name, column, unit);
-                section.lines.push(Line::new(place, paper, ours).of_run(line));
+                section.lines.push(Line::of_several(place, paper, &ours).of_run(line));
             }
         };
         rows("misses saved", &item.unit, &Saved::misses);
@@ -123,11 +130,11 @@ impl Reproduction<'_> {
         });
         rows("simulated time saved", &item.unit, &Saved::time);
         for (column, (both, _)) in item.columns.iter().zip(&runs) {
-            if let Ok(both) = both {
+            if let Some(both) = both.as_ref().ok().and_then(|both| both.first()) {
                 let misses = both.by_structure();
-                section
-                    .notes
-                    .push(format!("{column}, thousands of misses, random -> slots: {misses}"));
+                section.notes.push(format!(
+                    "{column}, first seed, thousands of misses, random -> slots: {misses}"
+                ));
                 let refused = both.slots.refused.iter();
                 section
                     .notes
@@ -136,8 +143,12 @@ impl Reproduction<'_> {
         }
         section.notes.push(format!(
             "simulated on {}, thread after thread on cpus that share a cache; random is Linux as it is, slots what the program \
-             asks for; {}",
+             asks for; {}; {}",
             self.paper.about.machine,
+            match self.seeds() {
+                1 => "one seed of frames".to_string(),
+                many => format!("medians of {many} seeds of frames"),
+            },
             if self.options.full {
                 "the paper's whole size"
             } else {
@@ -150,8 +161,13 @@ impl Reproduction<'_> {
         Ok(())
     }
 
-    /// Both simulations of a run of a figure of misses, or why there are none; and what is run.
-    pub(crate) fn both(&self, programs: &Programs, item: &Item, run: &Run) -> (Result<Saved, String>, String) {
+    /// With how many seeds of frames a run is simulated.
+    fn seeds(&self) -> usize {
+        self.options.rounds.unwrap_or(SEEDS)
+    }
+
+    /// Both simulations of a run of a figure of misses with each seed, or why there are none; and what is run.
+    pub(crate) fn both(&self, programs: &Programs, item: &Item, run: &Run) -> (Result<Vec<Saved>, String>, String) {
         let program = match self.slots_program(programs, Build::Count, item, run) {
             Ok(program) => program,
             Err(reason) => return (Err(reason), String::new()),
@@ -167,8 +183,11 @@ impl Reproduction<'_> {
             children: false,
             watch: self.watch,
         };
+        let seeds = self.seeds();
         let names = policies().map(|name| name.to_string()).join(" ");
-        let both = recording.kept(&names, |trace| simulate(&recording, trace));
+        let both = recording.kept(&format!("{names}, {seeds} seeds"), |trace| {
+            simulate(&recording, trace, seeds)
+        });
         (both.map_err(|error| error.to_string()), program.line())
     }
 
@@ -197,20 +216,29 @@ fn policies() -> [Name; 2] {
     ]
 }
 
-fn simulate(recording: &Recording, trace: &Path) -> Result<Saved, ReproduceError> {
-    let mut config = sim::Config::new(recording.machine.clone(), policies().map(sim::PolicySpec::new).to_vec());
+/// Everything in one pass over the trace: for each seed the two policies, one after the other.
+fn simulate(recording: &Recording, trace: &Path, seeds: usize) -> Result<Vec<Saved>, ReproduceError> {
+    let spec = |seed: usize| {
+        policies().map(|name| sim::PolicySpec {
+            sets: vec![format!("{name}.seed={}", seed + 1)],
+            ..sim::PolicySpec::new(name)
+        })
+    };
+    let mut config = sim::Config::new(recording.machine.clone(), (0..seeds).flat_map(spec).collect());
     // Misses are counted by structure; classes would take several times as long.
     config.classes = false;
     config.detail.structures = true;
     let runs = recording.simulate(trace, &config)?;
-    let [random, slots] = &runs[..] else {
+    let (both, rest) = runs.as_chunks::<2>();
+    if both.len() != seeds || !rest.is_empty() {
         return Err(ReproduceError::Host("not every policy was simulated".to_string()));
-    };
-    Ok(Saved {
+    }
+    let saved = both.iter().map(|[random, slots]| Saved {
         references: random.outcome.references,
         random: Simulated::of(&random.outcome),
         slots: Simulated::of(&slots.outcome),
-    })
+    });
+    Ok(saved.collect())
 }
 
 #[cfg(test)]

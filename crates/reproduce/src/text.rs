@@ -58,7 +58,7 @@ pub fn table(section: &Section) -> Table {
             Cell::from(&line.row).again(line.row == last),
             line.column.as_str().into(),
             cell(line.paper_value, number(line.paper_value, line)),
-            cell(line.value, number(line.value, line)),
+            cell(line.value, number(line.value, line) + &spread(line)),
             cell(line.ratio, ratio(line.ratio)),
             unit(line, &item.unit).into(),
         ]);
@@ -108,6 +108,18 @@ pub(crate) fn number(value: Option<f64>, line: &Line) -> String {
         "microseconds" => format!("{value:.4}"),
         _ if value.abs() < 1.0 => format!("{value:.3}"),
         _ => format!("{value:.2}"),
+    }
+}
+
+/// The least and the most of several, where they differ as they are printed.
+pub(crate) fn spread(line: &Line) -> String {
+    let (Some(&least), Some(&most)) = (line.each.first(), line.each.last()) else {
+        return String::new();
+    };
+    let [least, most] = [least, most].map(|value| number(Some(value), line));
+    match least == most {
+        true => String::new(),
+        false => format!(" ({least} to {most})"),
     }
 }
 

@@ -7,10 +7,9 @@ use crate::watch::{Step, Watch};
 /// What the rounds of one program came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {
-    /// Processor seconds.
+    /// Processor seconds, in the order of the rounds.
+    pub rounds: Vec<f64>,
     pub median: f64,
-    pub least: f64,
-    pub most: f64,
     /// What the last round said.
     pub said: Said,
 }
@@ -36,12 +35,10 @@ pub fn time(programs: &[Program], rounds: usize, what: &str, watch: Watch) -> Re
 }
 
 fn timing(mut said: Vec<Said>) -> Option<Timing> {
-    let mut times: Vec<f64> = said.iter().map(Said::time).collect();
-    let median = median(&mut times)?;
+    let rounds: Vec<f64> = said.iter().map(Said::time).collect();
     Some(Timing {
-        median,
-        least: times[0],
-        most: times[times.len() - 1],
+        median: median(&mut rounds.clone())?,
+        rounds,
         said: said.pop()?,
     })
 }

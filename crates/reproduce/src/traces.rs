@@ -17,6 +17,7 @@ use crate::error::ReproduceError;
 use crate::line::Line;
 use crate::paper::{Item, Row};
 use crate::reproduce::{Reproduction, Section};
+use crate::several::Several;
 
 pub use claims::Claim;
 pub use measure::Measure;
@@ -138,22 +139,26 @@ impl Reproduction<'_> {
         let wanted: Vec<&String> = wanted.filter(|name| only.is_empty() || only.contains(name)).collect();
         let mut described = Vec::new();
         for name in &wanted {
-            let replayed = self.replayed(name, &traces.machine).map_err(|error| error.to_string());
-            match &replayed {
+            let each: Vec<Result<Rc<Replayed>, String>> = (1..=self.recordings_there(name))
+                .map(|recording| {
+                    self.replayed(name, recording, &traces.machine)
+                        .map_err(|error| error.to_string())
+                })
+                .collect();
+            match &each[0] {
                 Err(reason) => section.failures.push(format!("{name}: {reason}")),
-                Ok(replayed) => described.push(replayed.described(name)),
+                Ok(first) => described.push(first.described(name, each.len())),
             }
             let lines = match traces.curve {
-                Some(curve) => self.curve(item, name, curve, &replayed),
-                None => self.bars_of(item, traces, name, &replayed),
+                Some(curve) => self.curve(item, name, curve, &each),
+                None => self.bars_of(item, traces, name, &each),
             };
             section.lines.extend(lines);
         }
         section.lines.extend(self.others(item, traces, &wanted));
         for claim in &traces.claims {
             for conclusion in self.conclusions(item, traces, claim, &wanted) {
-                let word = if conclusion.held { "held" } else { "did not hold" };
-                section.notes.push(format!("{word}: {}", conclusion.text));
+                section.notes.push(conclusion.note());
             }
         }
         section
@@ -173,16 +178,16 @@ impl Reproduction<'_> {
         item: &Item,
         traces: &Traces,
         workload: &str,
-        replayed: &Result<Rc<Replayed>, String>,
+        each: &[Result<Rc<Replayed>, String>],
     ) -> Vec<Line> {
         let of = |bar: &Bar| {
             self.row(item, &format!("{workload}, {}", bar.name), |column| {
                 let measure = traces.measures[column];
-                let ours = replayed.as_ref().map_err(Clone::clone);
-                (
-                    measure.unit(),
-                    ours.and_then(|replayed| measure.of(replayed, traces, bar)),
-                )
+                let ours = each.iter().map(|replayed| {
+                    let replayed = replayed.as_ref().map_err(Clone::clone)?;
+                    measure.of(replayed, traces, bar)
+                });
+                (measure.unit(), Several(ours.collect()))
             })
         };
         traces.bars.iter().flat_map(of).collect()
@@ -198,32 +203,34 @@ impl Reproduction<'_> {
         let others = item.rows.iter().filter(|row| !is_bar(&row.name));
         let of = |row: &Row| {
             self.row(item, &row.name, |column| {
-                (traces.measures[column].unit(), Err(why.clone()))
+                (traces.measures[column].unit(), Several(vec![Err(why.clone())]))
             })
         };
         others.flat_map(of).collect()
     }
 
-    fn curve(&self, item: &Item, workload: &str, curve: Curve, replayed: &Result<Rc<Replayed>, String>) -> Vec<Line> {
+    fn curve(&self, item: &Item, workload: &str, curve: Curve, each: &[Result<Rc<Replayed>, String>]) -> Vec<Line> {
         let rows = rows(curve, workload);
         let of = |(at, name): (usize, &String)| {
             self.row(item, name, |column| {
-                let ours = replayed.as_ref().map_err(Clone::clone);
-                let ours = ours.and_then(|replayed| replayed.at(curve, at, &item.columns[column]));
-                (item.unit.as_str(), ours)
+                let ours = each.iter().map(|replayed| {
+                    let replayed = replayed.as_ref().map_err(Clone::clone)?;
+                    replayed.at(curve, at, &item.columns[column])
+                });
+                (item.unit.as_str(), Several(ours.collect()))
             })
         };
         rows.iter().enumerate().flat_map(of).collect()
     }
 
-    /// A row of the item beside the paper's of the same name: `ours` has the unit and the number of each column.
-    fn row<'u>(&self, item: &Item, name: &str, ours: impl Fn(usize) -> (&'u str, Result<f64, String>)) -> Vec<Line> {
+    /// A row of the item beside the paper's of the same name: `ours` has the unit and the numbers of each column.
+    fn row<'u>(&self, item: &Item, name: &str, ours: impl Fn(usize) -> (&'u str, Several)) -> Vec<Line> {
         let row = item.rows.iter().find(|row| row.name == name);
         let columns = item.columns.iter().enumerate();
         let line = |(column, title): (usize, &String)| {
             let (unit, ours) = ours(column);
             let place = self.place(item, name, title, unit);
-            Line::new(place, row.and_then(|row| row.value(column)), ours)
+            Line::of_several(place, row.and_then(|row| row.value(column)), &ours)
         };
         columns.map(line).collect()
     }

@@ -36,7 +36,8 @@ pub struct Reproduce {
     #[arg(long, help = words::full())]
     full: bool,
 
-    /// Rounds of everything that is timed; medians are reported
+    /// How often each number is had: rounds of what is timed, recordings of what is counted, seeds of frames for cache slots;
+    /// medians are reported, with the least and the most
     #[arg(long, value_name = "N", value_parser = results::quantities::count_in(1..=1000))]
     rounds: Option<u64>,
 

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use sim::calibrate::{Memlat, Point, Walk, point};
 
 use super::draw;
-use super::recordings::{Several, short};
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::region_items::{Experiment, Regions, Variant};
 use crate::reproduce::{Reproduction, Section};
+use crate::several::{Several, short};
 use crate::watch::Step;
 use machine::Machine;
 
@@ -159,11 +159,6 @@ impl Reproduction<'_> {
         };
         for (name, _) in &rows {
             self.several(item, name, section, |column| (unit(column), several(name, column)));
-        }
-        for claim in &regions.claims {
-            section
-                .notes
-                .push(claim.conclusion(&several(&claim.row, &claim.column)));
         }
         section.notes.extend(experiments(&regions.experiments));
         section.notes.push(format!(

@@ -5,12 +5,12 @@ use policy::Random;
 use serde::{Deserialize, Serialize};
 use sim::{Config, Item as Reference, Streams};
 
-use super::recordings::Several;
 use super::{read, spec};
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::region_items::Regions;
 use crate::reproduce::{Reproduction, Section};
+use crate::several::Several;
 use crate::watch::Step;
 
 /// Reads in all.
@@ -68,10 +68,6 @@ impl Reproduction<'_> {
         };
         for (name, _) in &rows {
             self.several(item, name, section, |column| (unit(column), several(name, column)));
-        }
-        for claim in &regions.claims {
-            let held = claim.conclusion(&several(&claim.row, &claim.column));
-            section.notes.push(held);
         }
         section.notes.extend(timelines);
         section.notes.push(format!(

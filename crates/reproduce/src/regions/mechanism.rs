@@ -3,12 +3,12 @@
 use sim::calibrate::{Memlat, Walk};
 use sim::{Config, Item as Reference, Streams};
 
-use super::recordings::Several;
 use super::{read, spec};
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::region_items::Regions;
 use crate::reproduce::{Reproduction, Section};
+use crate::several::Several;
 use machine::Machine;
 
 /// One recording's numbers, in percent of the time of a thread that stays, but for `move_us`.
@@ -69,11 +69,6 @@ impl Reproduction<'_> {
                 let unit = if column == "a move" { "us" } else { "percent" };
                 (unit, several(name, column))
             });
-        }
-        for claim in &regions.claims {
-            section
-                .notes
-                .push(claim.conclusion(&several(&claim.row, &claim.column)));
         }
         section.notes.push(
             "what a move takes is the paper's and no result of ours: the machines' descriptions have it. An entry of a page table takes 20 ns, an \

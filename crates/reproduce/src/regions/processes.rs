@@ -3,12 +3,12 @@
 use sim::{Config, Detail, Item as Reference, Streams, Window};
 use trace::Event;
 
-use super::recordings::Several;
 use super::{read, spec};
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::region_items::{Process, Regions};
 use crate::reproduce::{Reproduction, Section};
+use crate::several::Several;
 use crate::watch::Step;
 use machine::Machine;
 
@@ -55,11 +55,6 @@ impl Reproduction<'_> {
                 let percent = column.starts_with("faster") || column.starts_with("lower");
                 (if percent { "percent" } else { "ns a read" }, several(name, column))
             });
-        }
-        for claim in &regions.claims {
-            section
-                .notes
-                .push(claim.conclusion(&several(&claim.row, &claim.column)));
         }
         section.notes.push(format!(
             "made-up processes that read at random, {READS} times each, the second half counted, what a read waits and its instructions; \

@@ -10,7 +10,6 @@ use results::{Outcome, RegionsVerdict};
 use serde::{Deserialize, Serialize};
 use sim::Config;
 
-use super::recordings::Several;
 use super::spec;
 use crate::error::ReproduceError;
 use crate::paper::Item;
@@ -18,6 +17,7 @@ use crate::programs::Program;
 use crate::record::{Recording, hash_file};
 use crate::region_items::Regions;
 use crate::reproduce::{Reproduction, Section};
+use crate::several::Several;
 use crate::watch::Step;
 use machine::Machine;
 
@@ -64,14 +64,9 @@ impl Reproduction<'_> {
             }
             Several(all)
         };
-        for (name, _) in &rows {
+        let names = rows.iter().map(|(name, _)| name.as_str());
+        for name in names.chain((!rows.is_empty()).then_some(ALL)) {
             self.several(item, name, section, |column| (unit(column), several(name, column)));
-        }
-        let there = |row: &str| row == ALL || rows.iter().any(|(name, _)| name == row);
-        for claim in regions.claims.iter().filter(|claim| there(&claim.row)) {
-            section
-                .notes
-                .push(claim.conclusion(&several(&claim.row, &claim.column)));
         }
         for (name, ran) in &rows {
             section.notes.push(format!("{name}: {}", verdicts(ran)));

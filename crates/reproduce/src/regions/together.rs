@@ -12,13 +12,13 @@ use trace::Trace;
 
 use super::parts::{threads_of, write_part};
 use super::programs::{Varied, hashed, lines_of, word};
-use super::recordings::Several;
 use super::spec;
 use crate::error::ReproduceError;
 use crate::paper::Item;
 use crate::record::Recording;
 use crate::region_items::{Member, Regions, Variant};
 use crate::reproduce::{Reproduction, Section};
+use crate::several::Several;
 use crate::watch::Step;
 use machine::Machine;
 
@@ -88,11 +88,6 @@ impl Reproduction<'_> {
             self.several(item, name, section, |column| {
                 (unit(name, column), several(name, column))
             });
-        }
-        for claim in &regions.claims {
-            section
-                .notes
-                .push(claim.conclusion(&several(&claim.row, &claim.column)));
         }
         for (name, found) in &rows {
             if let Some(ways) = found.first() {

@@ -6,6 +6,7 @@ mod curves;
 use serde::Deserialize;
 
 use super::{Traces, rows};
+use crate::claims::{Conclusion, Verdict};
 use crate::paper::Item;
 use crate::reproduce::Reproduction;
 
@@ -54,11 +55,12 @@ pub enum Kind {
     },
 }
 
-/// A conclusion, and whether it holds here.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Conclusion {
-    pub held: bool,
-    pub text: String,
+/// What came of a claim in one recording.
+struct Judged {
+    /// The workload that it is of; empty where it is of all.
+    of: String,
+    held: bool,
+    text: String,
 }
 
 impl Claim {
@@ -113,7 +115,8 @@ impl Kind {
 }
 
 impl Reproduction<'_> {
-    /// What can be said of a claim with the workloads that were asked for; nothing where one is missing that it needs.
+    /// What can be said of a claim with the workloads that were asked for, over all of their recordings; nothing where one
+    /// is missing that it needs.
     pub(super) fn conclusions(
         &mut self,
         item: &Item,
@@ -121,12 +124,38 @@ impl Reproduction<'_> {
         claim: &Claim,
         wanted: &[&String],
     ) -> Vec<Conclusion> {
-        match (&claim.kind, traces.curve) {
-            (Kind::Falls { .. } | Kind::Apart { .. }, Some(curve)) => {
-                self.of_curves(item, traces, claim, curve).into_iter().collect()
+        let recordings = wanted.iter().map(|name| self.recordings_there(name)).max().unwrap_or(0);
+        let mut judged: Vec<(Judged, Vec<bool>)> = Vec::new();
+        for recording in 1..=recordings {
+            let in_this = match (&claim.kind, traces.curve) {
+                (Kind::Falls { .. } | Kind::Apart { .. }, Some(curve)) => {
+                    let one = self.of_curves(item, traces, claim, curve, recording);
+                    one.into_iter().collect()
+                }
+                _ => self.of_bars(traces, claim, wanted, recording),
+            };
+            for one in in_this {
+                match judged.iter_mut().find(|(first, _)| first.of == one.of) {
+                    Some((_, held)) => held.push(one.held),
+                    None => {
+                        let held = vec![one.held];
+                        judged.push((one, held));
+                    }
+                }
             }
-            _ => self.of_bars(traces, claim, wanted),
         }
+        let concluded = |(first, each): (Judged, Vec<bool>)| {
+            let held = each.iter().filter(|&&held| held).count();
+            Conclusion {
+                verdict: Verdict::of(held, each.len()),
+                once: each.len() == 1,
+                text: match each.len() {
+                    1 => format!("{}: {}", claim.says, first.text),
+                    many => format!("{}: {} (the first of {many} recordings)", claim.says, first.text),
+                },
+            }
+        };
+        judged.into_iter().map(concluded).collect()
     }
 }
 

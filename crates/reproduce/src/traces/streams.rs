@@ -172,7 +172,8 @@ impl Replayed {
             .ok_or_else(|| format!("the curve is not known at {column}"))
     }
 
-    pub fn described(&self, workload: &str) -> String {
+    /// Of the first of so many recordings, in words.
+    pub fn described(&self, workload: &str, recordings: usize) -> String {
         let kinds = &self.kinds;
         let moved = match self.moved_ms {
             _ if self.whole => "a whole system, whose kernel moved processes itself".to_string(),
@@ -184,8 +185,12 @@ impl Replayed {
             (false, true) => "; without instructions",
             (false, false) => "; recorded without instructions (make traces TRACES_FLAGS=--fetches)",
         };
+        let recordings = match recordings {
+            1 => String::new(),
+            many => format!("; medians of {many} recordings, of which this is the first"),
+        };
         format!(
-            "{workload}: {:.0} million references, {:.0} thousand misses; {moved}{fetches}",
+            "{workload}: {:.0} million references, {:.0} thousand misses; {moved}{fetches}{recordings}",
             kinds.references as f64 / 1e6,
             kinds.misses() as f64 / 1e3
         )
@@ -193,13 +198,18 @@ impl Replayed {
 }
 
 impl Reproduction<'_> {
-    /// What came of a workload's stream on a machine: had now, or found.
-    pub(crate) fn replayed(&mut self, workload: &str, machine: &str) -> Result<Rc<Replayed>, ReproduceError> {
-        let known = (workload.to_string(), machine.to_string());
+    /// What came of a recording of a workload on a machine, counted from 1: had now, or found.
+    pub(crate) fn replayed(
+        &mut self,
+        workload: &str,
+        recording: usize,
+        machine: &str,
+    ) -> Result<Rc<Replayed>, ReproduceError> {
+        let trace = self.recorded(workload, recording)?;
+        let known = (trace.clone(), machine.to_string());
         if let Some(replayed) = self.replayed.get(&known) {
             return Ok(replayed.clone());
         }
-        let trace = self.recorded(workload)?;
         let keeping = &self.options.keeping;
         let name = trace.file_stem().unwrap_or_default().to_string_lossy();
         let kept = keeping.folder.join(format!(
@@ -225,13 +235,23 @@ impl Reproduction<'_> {
         Ok(replayed)
     }
 
-    /// The trace of a workload, with instructions where there is such a one.
-    fn recorded(&self, workload: &str) -> Result<PathBuf, ReproduceError> {
+    /// How many recordings of a workload there are; one where the first is missing, which says so when it is asked for.
+    pub(crate) fn recordings_there(&self, workload: &str) -> usize {
+        let there = (1..).take_while(|&recording| self.recorded(workload, recording).is_ok());
+        there.count().max(1)
+    }
+
+    /// The trace of a recording of a workload, with instructions where there is such a one.
+    fn recorded(&self, workload: &str, recording: usize) -> Result<PathBuf, ReproduceError> {
         let folder = self.options.traces.clone().unwrap_or_else(|| RECORDED.into());
         let size = if self.options.full { "book" } else { "small" };
+        let further = match recording {
+            1 => String::new(),
+            further => format!("-{further}"),
+        };
         let names = [
-            format!("{workload}-{size}-fetches.dtr"),
-            format!("{workload}-{size}.dtr"),
+            format!("{workload}-{size}-fetches{further}.dtr"),
+            format!("{workload}-{size}{further}.dtr"),
         ];
         let found = names.iter().map(|name| folder.join(name)).find(|path| path.is_file());
         found.ok_or_else(|| ReproduceError::NoTrace {

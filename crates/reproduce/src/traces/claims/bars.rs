@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use super::{Claim, Conclusion, Kind, listed};
+use super::{Claim, Judged, Kind, listed};
 use crate::reproduce::Reproduction;
 use crate::traces::streams::{Replayed, Run};
 use crate::traces::{Bar, Traces};
 
-/// Percent of a run's time, or points of a local share, that are nothing.
+/// Percent of a run's time that are nothing within one recording; recordings show what is nothing from one to the next.
 const NOTHING: f64 = 0.05;
 
 /// The bars of an item over one workload's stream.
@@ -83,34 +83,43 @@ fn inconsistent(each: &[bool]) -> bool {
 }
 
 impl Reproduction<'_> {
-    /// What can be said of a claim about bars: of each workload by itself, or of all together.
-    pub(super) fn of_bars(&mut self, traces: &Traces, claim: &Claim, wanted: &[&String]) -> Vec<Conclusion> {
+    /// What a recording says of a claim about bars: of each workload by itself, or of all together.
+    pub(super) fn of_bars(
+        &mut self,
+        traces: &Traces,
+        claim: &Claim,
+        wanted: &[&String],
+        recording: usize,
+    ) -> Vec<Judged> {
         let workloads = claim.workloads.iter().filter(|name| wanted.contains(name));
         let each = workloads.filter_map(|name| {
             let (held, text) = match &claim.kind {
-                Kind::GainsMore { of, over, than } => self.gains_more(traces, name, of, over, than),
-                kind => self.stand(name, traces)?.holds(kind),
+                Kind::GainsMore { of, over, than } => self.gains_more(traces, name, recording, [of, over], than),
+                kind => self.stand(name, recording, traces)?.holds(kind),
             }?;
-            Some((held, format!("{name}: {text}")))
+            Some(Judged {
+                of: name.clone(),
+                held,
+                text: format!("{name}: {text}"),
+            })
         });
-        let (each, texts): (Vec<bool>, Vec<String>) = each.unzip();
-        let said = |held, text: &str| Conclusion {
-            held,
-            text: format!("{}: {text}", claim.says),
-        };
+        let each: Vec<Judged> = each.collect();
         match claim.kind {
             Kind::Inconsistent { .. } if each.len() < 2 => Vec::new(),
-            Kind::Inconsistent { .. } => vec![said(inconsistent(&each), &texts.join("; "))],
-            _ => each
-                .into_iter()
-                .zip(&texts)
-                .map(|(held, text)| said(held, text))
-                .collect(),
+            Kind::Inconsistent { .. } => {
+                let (held, texts): (Vec<bool>, Vec<String>) = each.into_iter().map(|one| (one.held, one.text)).unzip();
+                vec![Judged {
+                    of: String::new(),
+                    held: inconsistent(&held),
+                    text: texts.join("; "),
+                }]
+            }
+            _ => each,
         }
     }
 
-    fn stand<'a>(&mut self, workload: &str, traces: &'a Traces) -> Option<Stand<'a>> {
-        let replayed = self.replayed(workload, &traces.machine).ok()?;
+    fn stand<'a>(&mut self, workload: &str, recording: usize, traces: &'a Traces) -> Option<Stand<'a>> {
+        let replayed = self.replayed(workload, recording, &traces.machine).ok()?;
         Some(Stand { traces, replayed })
     }
 
@@ -119,13 +128,13 @@ impl Reproduction<'_> {
         &mut self,
         here: &Traces,
         workload: &str,
-        of: &str,
-        over: &str,
+        recording: usize,
+        [of, over]: [&str; 2],
         than: &str,
     ) -> Option<(bool, String)> {
         let there = self.paper.items.iter().find(|item| item.name == than)?.traces.clone()?;
         let mut gain = |traces: &Traces| {
-            let stand = self.stand(workload, traces)?;
+            let stand = self.stand(workload, recording, traces)?;
             Some(stand.normal(over)? - stand.normal(of)?)
         };
         let (here, there) = (gain(here)?, gain(&there)?);

@@ -1,0 +1,65 @@
+//! A number of each of several repetitions: recordings of the same program, seeds of frames, or rounds by the clock.
+
+/// A number of each repetition, or why it has none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Several(pub Vec<Result<f64, String>>);
+
+impl Several {
+    /// The numbers of what was had, or the reason why it was not.
+    pub fn of<T>(had: Result<T, String>, numbers: impl FnOnce(T) -> Vec<f64>) -> Several {
+        Several(match had {
+            Ok(had) => numbers(had).into_iter().map(Ok).collect(),
+            Err(reason) => vec![Err(reason)],
+        })
+    }
+
+    /// Those that there are, the least first.
+    pub fn values(&self) -> Vec<f64> {
+        let mut values: Vec<f64> = self.0.iter().filter_map(|value| value.clone().ok()).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    /// The lower of the two in the middle; the reason where more than half have none.
+    pub fn median(&self) -> Result<f64, String> {
+        let values = self.values();
+        if values.len() * 2 <= self.0.len() {
+            let reason = self.0.iter().find_map(|value| value.clone().err());
+            return Err(reason.unwrap_or_else(|| "it was not repeated once".to_string()));
+        }
+        Ok(values[(values.len() - 1) / 2])
+    }
+
+    /// The least and the most.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        let values = self.values();
+        Some((*values.first()?, *values.last()?))
+    }
+}
+
+/// A number in three digits.
+pub fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_of_those_that_have_a_number() {
+        let none = || Err("nothing".to_string());
+        assert_eq!(Several(vec![Ok(3.0), Ok(1.0), Ok(2.0)]).median(), Ok(2.0));
+        assert_eq!(Several(vec![Ok(3.0), Ok(1.0), none()]).median(), Ok(1.0));
+        assert_eq!(
+            Several(vec![Ok(3.0), none(), none()]).median(),
+            Err("nothing".to_string())
+        );
+        assert_eq!(Several(vec![Ok(30.0), none(), Ok(2.0)]).range(), Some((2.0, 30.0)));
+        assert_eq!(Several::default().range(), None);
+    }
+}
