@@ -24,3 +24,4 @@ mod sweeps;
 mod traces;
 mod truth;
 mod usage;
+mod ways;

@@ -24,7 +24,7 @@ pub enum Unknown {
 /// The colors to use on this machine: those that `DOMICILE_COLORS` forces, else those that the
 /// probe has validated since the last boot.
 ///
-/// Errors: [`Error::Unavailable`] where the probe found no colors (with its reason), where it has
+/// Errors: [`Error::NoColors`] where the probe found none (with its reason), [`Error::Unavailable`] where it has
 /// not looked and `unknown` says to refuse, and where the variable cannot be read.
 pub fn discover(unknown: Unknown) -> Result<Colors, Error> {
     if let Some(value) = std::env::var_os(VARIABLE) {
@@ -34,12 +34,13 @@ pub fn discover(unknown: Unknown) -> Result<Colors, Error> {
         (Some(kept), _) => kept,
         (None, Unknown::Measure) => measured::colors(Effort::Quick),
         (None, Unknown::Refuse) => {
-            return Err(refusal(
-                "nothing is known of this machine since its last boot; run `domicile probe`",
-            ));
+            return Err(Error::Unavailable {
+                what: "page colors".into(),
+                why: "nothing is known of this machine since its last boot; run `domicile probe`".into(),
+            });
         }
     };
-    let validated = outcome.map_err(|not| refusal(&not.reason))?;
+    let validated = outcome.map_err(|not| Error::NoColors { why: not.reason })?;
     Ok(validated.into())
 }
 
@@ -74,13 +75,6 @@ impl ColorsFrom {
             Some(colors) => Ok(colors),
             None => discover(unknown),
         }
-    }
-}
-
-fn refusal(why: &str) -> Error {
-    Error::Unavailable {
-        what: "page colors".into(),
-        why: why.into(),
     }
 }
 

@@ -9,6 +9,9 @@ pub enum Error {
     /// A facility that is needed does not work here; what to change is in the text.
     #[error("{what}: {why}")]
     Unavailable { what: String, why: String },
+    /// The probe looked, and found no page colors on this machine.
+    #[error("page colors: {why}")]
+    NoColors { why: String },
     /// Pages that cannot get frames of our choice; nothing was done to the range.
     #[error("the page at {address:#x} cannot be colored: {why}")]
     Unfit { address: usize, why: String },

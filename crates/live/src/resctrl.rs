@@ -16,11 +16,15 @@
 //! when the next slot is made. What is where is read from the tree each time, under its lock, so that programs do not get into
 //! each other's way.
 //!
+//! Where there are no colors, ways of the outermost cache stand in for them ([`Instead`]): in `domicile run --slots`, and in an
+//! [`Application`](crate::slots::Application).
+//!
 //! This has run on trees that were made after the kernel's documentation, and on no hardware.
 
 mod choose;
 mod error;
 mod groups;
+mod instead;
 mod schemata;
 mod slot;
 #[cfg(test)]
@@ -33,10 +37,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use policy::slots::Kind;
 use sys::Root;
+use sys::resctrl::Resctrl;
 
 use choose::choose;
 pub use error::{FreeWays, WaysError};
 use groups::State;
+pub use instead::Instead;
 pub use slot::WaySlot;
 use tree::{Directory, Tree};
 
@@ -51,14 +57,10 @@ impl Ways {
     /// The caches of level `level` of the tree that is mounted on this machine.
     pub fn mounted(level: u32) -> Result<Ways, WaysError> {
         let system = Root::default();
-        let mounts = system.text("proc/mounts").unwrap_or_default();
-        let mounted = mounts.lines().find_map(|line| {
-            let mut words = line.split(' ');
-            let (_, at, kind) = (words.next()?, words.next()?, words.next()?);
-            (kind == "resctrl").then(|| at.replace("\\040", " "))
-        });
-        let at = mounted.ok_or(WaysError::NotMounted)?;
-        Ways::open(Path::new(&at), system, level)
+        match sys::resctrl::resctrl(&system) {
+            Resctrl::Mounted { at, .. } => Ways::open(&at, system, level),
+            Resctrl::Absent | Resctrl::Unmounted => Err(WaysError::NotMounted),
+        }
     }
 
     /// The same, of the tree at `directory`; `system` says which cpus share which cache.
@@ -102,6 +104,23 @@ impl Ways {
         };
         state.way_bytes = state.sizes()?;
         Ok(Ways(Arc::new(Mutex::new(state))))
+    }
+
+    /// How many ways each cache has, and bytes of one, in the cache where they are least.
+    pub fn shape(&self) -> (u32, u64) {
+        let state = self.lock();
+        let least = state.way_bytes.values().copied().min().unwrap_or(0);
+        (state.all.count_ones(), least)
+    }
+
+    /// These cpus, those of each cache together.
+    pub fn sharers(&self, cpus: &[u32]) -> Result<Vec<Vec<u32>>, WaysError> {
+        let state = self.lock();
+        let mut sharers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &cpu in cpus {
+            sharers.entry(state.cache_of(cpu)?).or_default().push(cpu);
+        }
+        Ok(sharers.into_values().collect())
     }
 
     /// Bytes that a private slot on the caches of these cpus can have in each of them.

@@ -84,6 +84,9 @@
 //! of this process alone), the **engine** moves pages to frames of those colors. Under `domicile record`
 //! no frame changes: the trace keeps what the program asks for, and the policy `slots` simulates it.
 //!
+//! Where the probe found no colors and resctrl is there, the ledger is one of ways and nothing moves: what a program's private slots
+//! come to is the ways of the threads that use them, all together ([`Means::colors`] is none then).
+//!
 //! # What becomes of the pages at the ends
 //!
 //! Only pages that a data set's ranges cover whole are placed, neighbouring ranges taken together. Of a page that
@@ -105,6 +108,7 @@ mod served;
 mod standby;
 mod start;
 mod threads;
+mod ways;
 
 pub use crate::Others;
 pub use crate::discovery::ColorsFrom;

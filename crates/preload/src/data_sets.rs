@@ -17,6 +17,7 @@ const MOST_NOTES: usize = 4;
 
 pub struct DataSets {
     application: Application,
+    colors: Colors,
     entries: Vec<Entry>,
     /// Placed runs by start, and the entry of each.
     sets: BTreeMap<usize, (u32, DataSet<'static>)>,
@@ -50,7 +51,7 @@ impl DataSets {
     pub fn open(plan: &Plan, colors: Colors) -> Result<DataSets, String> {
         let text = |error: live::slots::Error| error.to_string();
         let start = Start {
-            colors: ColorsFrom::Given(colors),
+            colors: ColorsFrom::Given(colors.clone()),
             ..Start::default()
         };
         let application = Application::start(start).map_err(text)?;
@@ -81,6 +82,7 @@ impl DataSets {
         Ok(DataSets {
             entries: entries.collect(),
             application,
+            colors,
             sets: BTreeMap::new(),
             ours: true,
             trouble: None,
@@ -89,7 +91,7 @@ impl DataSets {
     }
 
     pub fn colors(&self) -> &Colors {
-        &self.application.means().colors
+        &self.colors
     }
 
     /// What moves pages, and who keeps the ledger: a line each.

@@ -126,6 +126,10 @@ fn give(way: Way, bytes: u64) -> Result<(f64, String), String> {
         ..Start::default()
     };
     let program = Application::start(start).map_err(|error| error.to_string())?;
+    if program.means().colors.is_none() {
+        // By ways no page moves, and there is no cost to measure.
+        return Err(program.means().engine.clone());
+    }
     let means = format!("{}; {}", program.means().ledger, program.means().engine);
     let done = (|| {
         let begun = Instant::now();

@@ -16,8 +16,36 @@ pub struct Run {
     pub colors: u32,
     pub color_bytes: u64,
     pub colors_forced: bool,
+    /// Where there are no colors: the ways that the program had for its private slots together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ways: Option<InWays>,
     /// One for each process that is the program, one without `--children`.
     pub processes: Vec<Report>,
+}
+
+/// A program with ways of a cache for itself (resctrl). Its data is not kept apart from other data of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InWays {
+    /// Of the caches.
+    pub level: u32,
+    /// What was chosen and why.
+    pub why: String,
+    /// What the private slots of the plan come to, in each cache.
+    pub asked_bytes: u64,
+    /// Bytes of the ways, in the cache where they are least; 0 without private slots.
+    pub bytes: u64,
+    pub caches: Vec<CacheWays>,
+}
+
+/// Ways of one cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CacheWays {
+    /// The kernel's number of the cache.
+    pub cache: u32,
+    /// The ways as resctrl writes them: a mask in hexadecimal digits.
+    pub mask: String,
 }
 
 /// What the run-time has to say of one process.

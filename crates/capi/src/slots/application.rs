@@ -9,7 +9,7 @@ use super::handles::{self, Held};
 use super::numbers::Numbers;
 use super::structures::{domicile_slots_attributes, domicile_slots_state};
 use super::terms;
-use super::{answer, code, domicile_slots, make};
+use super::{answer, code, domicile_slots, make, say};
 use crate::error::domicile_error::DOMICILE_UNKNOWN_HANDLE;
 use crate::error::{Failure, domicile_error};
 use crate::sized::{self, Destination};
@@ -74,6 +74,9 @@ impl Drop for Application {
 
 pub fn open(attributes: &domicile_slots_attributes) -> Result<*mut domicile_slots, Failure> {
     let live = terms::application(attributes)?;
+    if live.means().colors.is_none() {
+        say(live.means().engine.clone());
+    }
     let application = Application {
         means: CString::new(terms::words(live.means()).replace('\0', " ")).unwrap_or_default(),
         live: ManuallyDrop::new(live),
@@ -106,6 +109,11 @@ pub fn close(slots: *mut domicile_slots) -> Result<(), Failure> {
 /// attributes may be NULL: all defaults. Where it fails, *slots is NULL, and
 /// domicile_slots_message() says why and what to change: DOMICILE_UNAVAILABLE where colors are not
 /// validated on this machine and not forced.
+///
+/// Where `domicile probe` found no colors and resctrl is mounted and writable, the application has
+/// ways of the outermost cache instead: threads that use data in private slots get the ways that
+/// these slots come to, all together; no page moves. domicile_slots_message() and
+/// domicile_slots_means() say so. It is untried on hardware.
 ///
 /// # Safety
 /// `attributes` is null or points to as many bytes as it says in `size`; `slots` is null or points

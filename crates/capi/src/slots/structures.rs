@@ -37,7 +37,7 @@ pub enum domicile_others {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum domicile_colors_source {
-    /// Nobody needs to: the program is being recorded.
+    /// Nobody needs to: the program is being recorded, or slots are ways of the caches and not colors.
     DOMICILE_COLORS_NONE = 0,
     /// Timing on this machine, since its last boot.
     DOMICILE_COLORS_VALIDATED = 1,
@@ -98,11 +98,11 @@ impl Default for domicile_slots_attributes {
 pub struct domicile_slots_state {
     /// sizeof(domicile_slots_state), which tells the library what the program was compiled with.
     pub size: usize,
-    /// Colors of each shared cache.
+    /// Colors of each shared cache; 0 where slots are ways of the caches.
     pub colors: u32,
     /// Shared caches of the application's processors.
     pub caches: u32,
-    /// Bytes of cache that one color stands for.
+    /// Bytes of cache that one color stands for; 0 where slots are ways of the caches.
     pub color_bytes: u64,
     /// Bytes that can still be had, in all these caches together.
     pub available: u64,

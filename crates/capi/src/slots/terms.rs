@@ -64,13 +64,26 @@ pub fn application(attributes: &domicile_slots_attributes) -> Result<live::slots
 
 /// Which facilities are in use, for people: a line for each.
 pub fn words(means: &Means) -> String {
+    let Some(colors) = &means.colors else {
+        return format!(
+            "ways: {} of {} bytes each\n\
+             caches: {}\n\
+             who keeps the ways: {}\n\
+             {}",
+            means.caches.colors,
+            means.caches.color_bytes,
+            means.caches.cpus.len(),
+            means.ledger,
+            means.engine.trim_end()
+        );
+    };
     let Colors {
         first_bit,
         bits,
         color_bytes,
         cache,
         source,
-    } = &means.colors;
+    } = colors;
     let says = match source {
         Source::Validated => "validated on this machine",
         Source::Forced if means.recording => "as Linux describes the cache; nothing is changed under a recorder",
@@ -96,19 +109,21 @@ pub fn state(application: &live::slots::Application) -> Result<domicile_slots_st
     let means = application.means();
     let used = |cache: &&Vec<u32>| cache.iter().any(|cpu| application.cpus().contains(cpu));
     let caches = means.caches.cpus.iter().filter(used).count();
-    let source = match means.colors.source {
+    let colors = means.colors.as_ref();
+    let source = match colors.map(|colors| colors.source) {
         _ if means.recording => DOMICILE_COLORS_NONE,
-        Source::Validated => DOMICILE_COLORS_VALIDATED,
-        Source::Forced => DOMICILE_COLORS_FORCED,
+        None => DOMICILE_COLORS_NONE,
+        Some(Source::Validated) => DOMICILE_COLORS_VALIDATED,
+        Some(Source::Forced) => DOMICILE_COLORS_FORCED,
     };
     Ok(domicile_slots_state {
         size: size_of::<domicile_slots_state>(),
-        colors: means.colors.count(),
+        colors: colors.map_or(0, Colors::count),
         caches: caches as u32,
-        color_bytes: means.colors.color_bytes,
+        color_bytes: colors.map_or(0, |colors| colors.color_bytes),
         available: space.bytes,
         source: source as u32,
-        first_bit: means.colors.first_bit,
+        first_bit: colors.map_or(0, |colors| colors.first_bit),
         recording: u32::from(means.recording),
         reserved: 0,
     })
@@ -162,7 +177,7 @@ fn code(error: &Error) -> domicile_error {
 
 fn live_code(error: &live::Error) -> domicile_error {
     match error {
-        live::Error::Unavailable { .. } => DOMICILE_UNAVAILABLE,
+        live::Error::Unavailable { .. } | live::Error::NoColors { .. } => DOMICILE_UNAVAILABLE,
         live::Error::Unfit { .. } => DOMICILE_UNFIT,
         live::Error::Wish(_) => DOMICILE_INVALID,
         live::Error::NoFrames { .. } | live::Error::Memory { .. } => DOMICILE_OUT_OF_MEMORY,

@@ -10,6 +10,7 @@ mod placed;
 #[cfg(target_arch = "x86_64")]
 mod regions;
 mod started;
+mod ways;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,6 +23,7 @@ use live::daemon::Client;
 use live::discovery::ColorsFrom;
 use live::homes::moving;
 use live::protocol::Alignment;
+use live::resctrl::Instead;
 use live::{Colors, Source};
 use policy::Name;
 use policy::slots::Plan;
@@ -48,6 +50,9 @@ const MOST_BYTES: u64 = 1 << 20;
 /// `domicile run` with its exit status, 128 and the number of the signal if one killed it; 1 if it could not be
 /// started so. Signals that are sent to `domicile run` are sent on to the program. Afterwards standard error says
 /// what became of the plan.
+///
+/// Where the machine has no page colors, and Linux's resctrl can be used, the program as a whole gets ways of the last cache for
+/// its private slots together instead: its threads are kept apart from others, its data not from each other.
 ///
 /// A program built with `domicile-cc` or `domicile-fc` says how its parallel loops deal their arrays to threads
 /// (others can say it by hand: domicile_parallel_loop(3)). `--policy cdpc` gives the arrays' pages colors by that,
@@ -173,19 +178,30 @@ impl Run {
             None => named::Named::none(&found),
         };
         let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
-        let colors = colors(given.map_or(ColorsFrom::Measured, ColorsFrom::Given))?;
+        let means = match colors(given.map_or(ColorsFrom::Measured, ColorsFrom::Given)) {
+            Ok(colors) => Means::Colors(colors),
+            Err(error) => Means::Ways(instead(error, plan.is_some())?),
+        };
         for note in &named.notes {
             console::note(format_args!("note: {note}"));
         }
         // A report that cannot be written is refused before a program runs for hours.
         let report = self.report_file()?;
+        let plan = plan.unwrap_or_default();
+        let colors = match means {
+            Means::Colors(colors) => colors,
+            Means::Ways(instead) => {
+                let outcome = ways::run(&instead, &plan, program, arguments)?;
+                return Ok(self.ended(console, report, &outcome));
+            }
+        };
         let start = started::Start {
             command: program,
             arguments,
             children: self.children,
             colors: colors.clone(),
             forced,
-            plan: plan.unwrap_or_default(),
+            plan,
             directed: self
                 .policy
                 .clone()
@@ -196,11 +212,15 @@ impl Run {
             console::note(format_args!("note: {note}"));
         }
         let outcome = outcome::run(ended.code, &colors, ended.reports);
-        // The exit status is the program's, whatever becomes of the report.
-        if let Err(failure) = self.report_outcome(console, report, &outcome) {
+        Ok(self.ended(console, report, &outcome))
+    }
+
+    /// The exit status is the program's, whatever becomes of the report.
+    fn ended(&self, console: &mut Console, report: Option<Destination>, outcome: &results::run::Run) -> ExitCode {
+        if let Err(failure) = self.report_outcome(console, report, outcome) {
             failure.report();
         }
-        Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
+        ExitCode::from(u8::try_from(outcome.exit_code).unwrap_or(1))
     }
 
     /// Faults in them are reported before anything is looked at.
@@ -278,6 +298,12 @@ impl Run {
     }
 }
 
+/// By which a program gets its part of the cache.
+enum Means {
+    Colors(Colors),
+    Ways(Instead),
+}
+
 /// A report as a line of JSON.
 fn json(report: &impl serde::Serialize) -> Result<String, Failure> {
     let line = serde_json::to_string(&results::saved(report));
@@ -315,15 +341,22 @@ fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The colors to be used, or why there are none.
-fn colors(from: ColorsFrom) -> Result<Colors, Failure> {
-    let decided = from.decide(|| Some(Client::find().ok()?.colors().clone()));
-    decided.map_err(|error| {
-        Failure::work(format!(
-            "{error}\nThe program was not started. `domicile probe` says more; --force-colors BIT:BITS:BYTES goes on all \
-             the same, for instance 12:4:65536."
-        ))
-    })
+/// The colors to be used.
+fn colors(from: ColorsFrom) -> Result<Colors, live::Error> {
+    from.decide(|| Some(Client::find().ok()?.colors().clone()))
+}
+
+/// Ways in place of colors, for the slots of a plan; or why there are neither.
+fn instead(error: live::Error, planned: bool) -> Result<Instead, Failure> {
+    if let (live::Error::NoColors { why }, true) = (&error, planned)
+        && let Some(instead) = Instead::of(why, &sys::Root::default()).map_err(Failure::work)?
+    {
+        return Ok(instead);
+    }
+    Err(Failure::work(format!(
+        "{error}\nThe program was not started. `domicile probe` says more; --force-colors BIT:BITS:BYTES goes on all \
+         the same, for instance 12:4:65536."
+    )))
 }
 
 /// Who says that these are the colors.

@@ -225,26 +225,29 @@ impl State {
 
     /// The kernel's numbers of the caches of these cpus, ascending.
     pub(super) fn caches_of(&self, cpus: &[u32]) -> Result<Vec<u32>, WaysError> {
-        let mut caches = Vec::new();
-        for &cpu in cpus {
-            let directory = format!("sys/devices/system/cpu/cpu{cpu}/cache");
-            let indices = self.system.numbered(&directory, "index").unwrap_or_default();
-            let cache = indices.into_iter().find_map(|index| {
-                let at = format!("{directory}/index{index}");
-                let level = self.system.number(&format!("{at}/level")).ok()?;
-                let kind = self.system.text(&format!("{at}/type")).ok()?;
-                let id = self.system.number(&format!("{at}/id")).ok()?;
-                (level == u64::from(self.level) && kind != "Instruction").then_some(id)
-            });
-            let cache = cache.and_then(|cache| u32::try_from(cache).ok());
-            caches.push(cache.ok_or(WaysError::UnknownCpu { cpu, level: self.level })?);
-        }
+        let caches: Result<Vec<u32>, WaysError> = cpus.iter().map(|&cpu| self.cache_of(cpu)).collect();
+        let mut caches = caches?;
         caches.sort_unstable();
         caches.dedup();
         if caches.is_empty() {
             return Err(WaysError::NoCpus);
         }
         Ok(caches)
+    }
+
+    /// The kernel's number of a cpu's cache.
+    pub(super) fn cache_of(&self, cpu: u32) -> Result<u32, WaysError> {
+        let directory = format!("sys/devices/system/cpu/cpu{cpu}/cache");
+        let indices = self.system.numbered(&directory, "index").unwrap_or_default();
+        let cache = indices.into_iter().find_map(|index| {
+            let at = format!("{directory}/index{index}");
+            let level = self.system.number(&format!("{at}/level")).ok()?;
+            let kind = self.system.text(&format!("{at}/type")).ok()?;
+            let id = self.system.number(&format!("{at}/id")).ok()?;
+            (level == u64::from(self.level) && kind != "Instruction").then_some(id)
+        });
+        let cache = cache.and_then(|cache| u32::try_from(cache).ok());
+        cache.ok_or(WaysError::UnknownCpu { cpu, level: self.level })
     }
 }
 

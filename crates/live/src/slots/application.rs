@@ -105,16 +105,7 @@ impl Application {
         self.0.with(|_| Ok(()))?;
         let cpus = group.clone().cpus(&self.0.cpus)?;
         let ways = Ways::mounted(level)?.slot(slot.bytes(), slot.kind(), &cpus)?;
-        let threads = match group.threads() {
-            Some(threads) => threads,
-            None => sys::Root::default()
-                .numbered("proc/self/task", "")
-                .map_err(|error| crate::Error::Unavailable {
-                    what: "the threads of this process".to_string(),
-                    why: error.to_string(),
-                })?,
-        };
-        for thread in threads {
+        for thread in group.threads_now()? {
             ways.add(thread)?;
         }
         Ok(ways)

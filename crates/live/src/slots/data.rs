@@ -241,6 +241,7 @@ impl<'m> DataSet<'m> {
         others: Others,
     ) -> Result<(Given, Done), Error> {
         let slot = slot.map(|slot| slot.0.ledgers);
+        state.ledger.used_by(&self.group)?;
         let given = state.ledger.allocate(slot, pages_bytes(runs), cpus)?;
         // SAFETY: the caller's promise.
         let done = match unsafe { state.place.color(runs, &given.colors, others) } {

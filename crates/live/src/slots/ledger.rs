@@ -3,6 +3,7 @@
 use policy::slots::{Allocator, Caches, ColorSet, DataSet, Kind, Owner, SetId, SlotId, Space};
 
 use super::Error;
+use super::threads::ThreadGroup;
 
 /// Colors that a ledger has given to a data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,10 @@ pub trait Ledger: Send {
     fn slot(&mut self, bytes: u64, kind: Kind) -> Result<u64, Error>;
     /// Takes a slot without data sets back.
     fn free_slot(&mut self, slot: u64) -> Result<(), Error>;
+    /// Who uses the data sets that are allocated from now on: of no account for colors, which are the data's.
+    fn used_by(&mut self, _group: &ThreadGroup) -> Result<(), Error> {
+        Ok(())
+    }
     /// Colors for a data set of `bytes` used on `cpus`; without a slot, as few shared ones as can be.
     fn allocate(&mut self, slot: Option<u64>, bytes: u64, cpus: &[u32]) -> Result<Given, Error>;
     /// Takes a data set's colors back.

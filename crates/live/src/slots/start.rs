@@ -6,9 +6,11 @@ use super::ledger::{Ledger, Own, Recorded};
 use super::means::Means;
 use super::place::Nothing;
 use super::served::Served;
+use super::ways::ByWays;
 use super::{Application, Error};
 use crate::daemon::Client;
 use crate::discovery::{ColorsFrom, Unknown, discover};
+use crate::resctrl::Instead;
 use crate::{Colors, Config, Engine, PAGE_BYTES, Source};
 
 /// How an application wants to start.
@@ -59,10 +61,16 @@ impl Application {
             let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
             let ledger = Recorded(Own::new(caches.clone())?);
             let engine = "none: the trace keeps what is asked for slots and data sets".to_string();
-            let means = means(colors, caches, &ledger, engine, true);
+            let means = means(Some(colors), caches, &ledger, engine, true);
             return Ok(Application::with(means, cpus, Box::new(ledger), Box::new(Nothing)));
         }
-        let (colors, served) = colors_and_daemon(start.colors, start.through)?;
+        let (colors, served) = match colors_and_daemon(start.colors, start.through) {
+            Err(Error::Live(crate::Error::NoColors { why })) if start.through != Through::Daemon => {
+                let instead = Instead::of(&why, &sys::Root::default())?;
+                return by_ways(instead.ok_or(crate::Error::NoColors { why })?, &allowed, &start.on);
+            }
+            found => found?,
+        };
         let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
         let mut config = Config::new(colors.clone());
         let (ledger, why): (Box<dyn Ledger>, Option<String>) = match served {
@@ -80,12 +88,29 @@ impl Application {
         if let Some(why) = why {
             engine_means += &format!("ledger: this process's own; {why}\n");
         }
-        let means = means(colors, caches, &*ledger, engine_means, false);
+        let means = means(Some(colors), caches, &*ledger, engine_means, false);
         Ok(Application::with(means, cpus, ledger, Box::new(engine)))
     }
 }
 
-fn means(colors: Colors, caches: Caches, ledger: &dyn Ledger, engine: String, recording: bool) -> Means {
+/// An application whose slots are ways for its threads.
+pub(super) fn by_ways(instead: Instead, allowed: &[u32], on: &On) -> Result<Application, Error> {
+    let (ways, way_bytes) = instead.ways.shape();
+    let caches = Caches {
+        colors: ways,
+        color_bytes: way_bytes,
+        page_bytes: PAGE_BYTES as u64,
+        cpus: instead.ways.sharers(allowed)?,
+    };
+    caches.check()?;
+    let cpus = cpus_of(&caches, &format!("L{}", instead.level), allowed, on)?;
+    let note = instead.note();
+    let ledger = ByWays::new(instead.ways, caches.clone());
+    let means = means(None, caches, &ledger, note, false);
+    Ok(Application::with(means, cpus, Box::new(ledger), Box::new(Nothing)))
+}
+
+fn means(colors: Option<Colors>, caches: Caches, ledger: &dyn Ledger, engine: String, recording: bool) -> Means {
     Means {
         colors,
         caches,
@@ -143,7 +168,14 @@ fn caches_and_cpus(colors: &Colors, allowed: &[u32], on: &On) -> Result<(Caches,
         page_bytes: PAGE_BYTES as u64,
         cpus: shared,
     };
-    let cpus = match on {
+    let cpus = cpus_of(&caches, &colors.cache, allowed, on)?;
+    caches.check()?;
+    Ok((caches, cpus))
+}
+
+/// Those of the allowed cpus that an application uses; `cache` is what the caches are called.
+fn cpus_of(caches: &Caches, cache: &str, allowed: &[u32], on: &On) -> Result<Vec<u32>, Error> {
+    Ok(match on {
         On::Affinity => allowed.to_vec(),
         On::Cpus(cpus) => {
             if let Some(&cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -164,14 +196,12 @@ fn caches_and_cpus(colors: &Colors, allowed: &[u32], on: &On) -> Result<(Caches,
                 return Err(Error::Processors {
                     asked,
                     there: processors.len() as u32,
-                    cache: colors.cache.clone(),
+                    cache: cache.to_string(),
                 });
             }
             processors[..asked as usize].concat()
         }
-    };
-    caches.check()?;
-    Ok((caches, cpus))
+    })
 }
 
 /// Under `domicile record` colors decide nothing here, but a program may ask how much cache there is: then what

@@ -67,6 +67,19 @@ impl ThreadGroup {
         Some(members.iter().filter_map(thread).collect())
     }
 
+    /// The same, but all that there are now where it is of all.
+    pub(super) fn threads_now(&self) -> Result<Vec<u32>, Error> {
+        if let Some(threads) = self.threads() {
+            return Ok(threads);
+        }
+        let threads = sys::Root::default().numbered("proc/self/task", "");
+        let unavailable = |error: sys::SysError| crate::Error::Unavailable {
+            what: "the threads of this process".to_string(),
+            why: error.to_string(),
+        };
+        Ok(threads.map_err(unavailable)?)
+    }
+
     /// The cpus of `program` on which its threads may run.
     pub(super) fn cpus(&mut self, program: &[u32]) -> Result<Vec<u32>, Error> {
         let Some(members) = &mut self.members else {

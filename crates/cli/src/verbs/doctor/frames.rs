@@ -115,7 +115,7 @@ fn judge_colors(found: Result<Colors, live::Error>, looked: bool) -> Facility {
 
 fn reason(error: live::Error) -> String {
     match error {
-        live::Error::Unavailable { why, .. } => why,
+        live::Error::Unavailable { why, .. } | live::Error::NoColors { why } => why,
         other => other.to_string(),
     }
 }

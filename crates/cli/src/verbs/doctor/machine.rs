@@ -92,7 +92,7 @@ fn judge_resctrl(state: &Resctrl) -> Facility {
         facility: "resctrl".into(),
         works,
         found,
-        purpose: "slots for whole threads, enforced by the cache itself".into(),
+        purpose: "slots by ways, for whole threads, where there are no page colors".into(),
         change,
     }
 }

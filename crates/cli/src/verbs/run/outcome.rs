@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use live::Colors;
-use results::run::{DataReport, Report, Run, State};
+use results::run::{DataReport, InWays, Report, Run, State};
 
 /// Names and reasons reported of one data set.
 const MOST_LINES: usize = 8;
@@ -15,19 +15,22 @@ pub fn run(exit_code: i32, colors: &Colors, processes: Vec<Report>) -> Run {
         colors: colors.count(),
         color_bytes: colors.color_bytes,
         colors_forced: super::is_forced(colors),
+        ways: None,
         processes,
     }
 }
 
 /// Whether the program ran as it does by itself, though something else was asked for.
 pub fn placed_nothing(run: &Run) -> bool {
-    run.processes.iter().all(|process| process.state == State::Failed)
+    run.ways.is_none() && run.processes.iter().all(|process| process.state == State::Failed)
 }
 
 /// Lines that each begin with `domicile: `.
 pub fn text(run: &Run) -> String {
     let mut lines = Vec::new();
-    if run.processes.is_empty() {
+    if let Some(ways) = &run.ways {
+        lines.push(in_ways(ways));
+    } else if run.processes.is_empty() {
         lines.push(
             "the run-time was not loaded, or the program never became the one that was looked at: nothing was \
              placed (a program with capabilities of its own? one that starts the other in another process?)"
@@ -41,6 +44,24 @@ pub fn text(run: &Run) -> String {
         lines.extend(of_process(process));
     }
     lines.iter().map(|line| format!("domicile: {line}\n")).collect()
+}
+
+fn in_ways(ways: &InWays) -> String {
+    if ways.caches.is_empty() {
+        return "the plan has no private slot: the program ran as without it".to_string();
+    }
+    let masks: Vec<String> = ways
+        .caches
+        .iter()
+        .map(|cache| format!("{} of cache {}", cache.mask, cache.cache))
+        .collect();
+    format!(
+        "the program had {} of each L{} cache for itself, of {} in private slots (ways {}); they were given back",
+        report::bytes(ways.bytes),
+        ways.level,
+        report::bytes(ways.asked_bytes),
+        masks.join(", ")
+    )
 }
 
 fn of_process(report: &Report) -> Vec<String> {
