@@ -168,7 +168,7 @@ fn without_summaries_there_are_no_homes_by_them() {
     each_line(&mut program, 0, ARRAY, 1);
     let failed = engine::simulate(&machine(4, 4), &program, &["summary-homes"], &Setup::default());
     let why = format!("{:?}", failed.expect_err("nothing was described"));
-    assert!(why.contains("NoSummaries"), "{why}");
+    assert!(why.contains("the trace has none that can be used"), "{why}");
 }
 
 proptest! {
