@@ -1,7 +1,7 @@
 //! Policies that can make a difference, and names that differ in one part.
 
 use machine::Machine;
-use policy::{Kind, Name};
+use policy::{Entry, Kind, Name};
 use results::Outcome;
 
 /// What is simulated where nobody names policies.
@@ -12,7 +12,7 @@ pub struct Candidates {
 }
 
 /// All policies that can make a difference on the machine and place pages once: colors where there is more than one, homes where there are
-/// several nodes, and each of the ones with each of the others. Where work is marked, it is put in order on the baseline's
+/// several nodes, and each of the ones with each of the others. Homes by summaries are for those who ask for them. Where work is marked, it is put in order on the baseline's
 /// placement too. Where slots are described, by the program or a plan, they are given.
 pub fn candidates(machine: &Machine, marked: bool, described: bool) -> Candidates {
     candidates_of(machine, marked, described, [true; 2])
@@ -23,7 +23,8 @@ pub fn candidates_of(machine: &Machine, marked: bool, described: bool, matters: 
     // Policies that move pages while a program runs are no placements; `crate::homes` asks for them.
     let of_kind = |kind: Kind| {
         let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
-        let entries = entries.filter(|entry| entry.traits.later.stays() && (described || !entry.traits.slots));
+        let needs = |entry: &&Entry| entry.traits.summaries || (entry.traits.slots && !described);
+        let entries = entries.filter(|entry| entry.traits.later.stays() && !needs(entry));
         entries.map(Name::from).collect::<Vec<_>>()
     };
     let of_kind_if = |kind, choice: bool| if choice { of_kind(kind) } else { Vec::new() };

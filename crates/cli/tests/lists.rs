@@ -91,6 +91,7 @@ fn policies_are_listed_with_their_parameters() {
         "first-touch",
         "round-robin",
         "interleave",
+        "summary-homes",
         "kernel-balancing",
         "migrate-replicate",
         ".trigger",

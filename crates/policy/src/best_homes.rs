@@ -1,10 +1,19 @@
-//! Where the misses of each page come from, as known from another run.
+//! Where each page should live, as known before the run.
 
 use std::collections::HashMap;
 
 use crate::page::Page;
 
-/// The node whose cpus miss most, of each page that is missed on.
+/// How the best homes are to be found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HomesFrom {
+    /// From another run: the node whose cpus miss most on a page.
+    Misses,
+    /// From what is said of parallel loops: the node whose cpus' iterations touch a page most.
+    Summaries,
+}
+
+/// The best node of each page that anything is known of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BestHomes(HashMap<Page, u32>);
 

@@ -18,14 +18,18 @@
 //!
 //! [`Program`] collects the loops that a program describes, each once, for the simulated world and for the live one.
 //!
+//! [`homes`] goes on from the first step to memory nodes instead of colors: where each page should live.
+//!
 //! [`order`] takes the steps from the second on, for segments that are known otherwise: from a trace of a program that
 //! no compiler described.
 
+mod bytes;
 mod coloring;
 mod colors;
 mod cyclic;
 mod fit;
 mod hints;
+mod homes;
 mod iterations;
 mod nest;
 mod path;
@@ -41,6 +45,7 @@ mod wanted;
 mod weigh;
 
 pub use hints::{Array, Brought, Choice, Hint, Hints, Machine, NamedChoice, Placed, Set, Weighed};
+pub use homes::{Home, homes};
 pub use program::{Added, Program, Room};
 pub use segments::{Segment, Segments, segments};
 pub use steps::{hints, order};

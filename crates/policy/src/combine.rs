@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::best_homes::BestHomes;
+use crate::best_homes::{BestHomes, HomesFrom};
 use crate::cdpc::{PageColors, Wanted};
 use crate::seam::{
     Accessed, Action, Interest, MissAt, Observation, Placement, Policy, Prices, Touch, World, one_by_one,
@@ -75,8 +75,8 @@ impl Policy for Combined {
         }
     }
 
-    fn wants_best_homes(&self) -> bool {
-        self.parts.iter().any(|part| part.wants_best_homes())
+    fn wants_best_homes(&self) -> Option<HomesFrom> {
+        self.parts.iter().find_map(|part| part.wants_best_homes())
     }
 
     fn take_best_homes(&mut self, homes: &Arc<BestHomes>) {

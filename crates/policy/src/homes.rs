@@ -3,6 +3,7 @@
 mod counters;
 mod feedback;
 pub mod first_touch;
+mod foretold;
 pub mod interleave;
 pub mod kernel_balancing;
 pub mod migrate;
@@ -12,5 +13,6 @@ pub mod params;
 pub mod post_facto;
 pub mod replicate;
 pub mod round_robin;
+pub mod summary_homes;
 mod tree;
 mod worth;

@@ -27,7 +27,7 @@ mod settings;
 pub mod slots;
 mod work;
 
-pub use best_homes::BestHomes;
+pub use best_homes::{BestHomes, HomesFrom};
 pub use combine::Combined;
 pub use domains::{Bounds, Domains, Following};
 pub use name::{Name, build, work_order};

@@ -208,6 +208,18 @@ const REGISTRY: &[Entry] = &[
         build: homes::interleave::build,
     },
     Entry {
+        name: "summary-homes",
+        kind: Kind::Home,
+        summary: "a page of a parallel loop's arrays lives on the node whose cpus' iterations touch it most; the rest on first touch",
+        source: "the summaries of Bugnion96, section 5.1",
+        params: &[],
+        traits: Traits {
+            summaries: true,
+            ..Traits::NONE
+        },
+        build: homes::summary_homes::build,
+    },
+    Entry {
         name: "post-facto",
         kind: Kind::Home,
         summary: "a page lives where most of its misses will come from: the best that placing it once can do",
@@ -360,6 +372,7 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::best_homes::HomesFrom;
     use crate::cdpc::Choice;
     use crate::settings::Settings;
 
@@ -371,7 +384,9 @@ mod tests {
             assert_eq!(traits.hints, built.hints_wanted().is_some(), "{name}");
             assert_eq!(traits.slots, interest.slots, "{name}");
             let later = traits.later;
-            assert_eq!(later == Later::Foretold, built.wants_best_homes(), "{name}");
+            let wants = |from: HomesFrom| built.wants_best_homes() == Some(from);
+            assert_eq!(later == Later::Foretold, wants(HomesFrom::Misses), "{name}");
+            assert_eq!(traits.summaries, wants(HomesFrom::Summaries), "{name}");
             let misses = interest.cache_misses > 0 || interest.tlb_misses > 0;
             assert_eq!(later.on_misses(), misses, "{name}");
             let touches = entry.kind == Kind::Home && interest.touches;

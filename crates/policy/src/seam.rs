@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::best_homes::BestHomes;
+use crate::best_homes::{BestHomes, HomesFrom};
 use crate::cdpc::{PageColors, Wanted};
 use crate::domains::{Domains, Following};
 use crate::page::Page;
@@ -345,12 +345,12 @@ pub trait Policy: Send {
     /// The colors that pages should have, before the run.
     fn take_hints(&mut self, _hints: &Arc<PageColors>) {}
 
-    /// Whether [`Policy::take_best_homes`] is to be called. Asked once, before the run.
-    fn wants_best_homes(&self) -> bool {
-        false
+    /// Which homes [`Policy::take_best_homes`] is to be given. `None`: the policy takes none. Asked once, before the run.
+    fn wants_best_homes(&self) -> Option<HomesFrom> {
+        None
     }
 
-    /// Where the misses of each page will come from, before the run.
+    /// Where pages should live, before the run.
     fn take_best_homes(&mut self, _homes: &Arc<BestHomes>) {}
 
     /// Whether the policy cannot do without [`Policy::take_prices`]. Asked once, before the run.

@@ -75,6 +75,8 @@ pub struct Traits {
     pub linux: bool,
     /// It colors pages by hints, which are computed before the run.
     pub hints: bool,
+    /// It goes by what is said of parallel loops, and cannot do without.
+    pub summaries: bool,
     /// Hints are weighed against it.
     pub weighed: bool,
     /// It is told of cache slots.
@@ -89,6 +91,7 @@ impl Traits {
         default: false,
         linux: false,
         hints: false,
+        summaries: false,
         weighed: false,
         slots: false,
         interleaves: false,

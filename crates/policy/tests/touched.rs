@@ -1,10 +1,10 @@
 //! The pages that a thread touches against a model that goes through every byte of every iteration.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use policy::cdpc::{
-    Access, Communication, Direction, Inner, Loop, Machine, Schedule, Segment, Summary, pages, segments, touched,
+    Access, Communication, Direction, Inner, Loop, Machine, Schedule, Segment, Summary, homes, pages, segments, touched,
 };
 use proptest::prelude::*;
 
@@ -176,6 +176,66 @@ proptest! {
     }
 }
 
+/// The home of each page, by every byte of every iteration: how many are touched from each node.
+fn counted(loops: &[Loop], page: u64, cpus: u32, node_of: impl Fn(u32) -> u32) -> BTreeMap<u64, u32> {
+    let mut counts = BTreeMap::<u64, BTreeMap<u32, u64>>::new();
+    let team = loops.iter().map(|a_loop| a_loop.threads).max().unwrap();
+    let active: BTreeSet<u32> = (0..team).map(|thread| node_of(thread % cpus)).collect();
+    for a_loop in loops {
+        let mut seen: Vec<Summary> = Vec::new();
+        for at in 0..a_loop.summaries.len() {
+            // What is read and then written is touched once.
+            let mut same = a_loop.summaries[at].clone();
+            same.access = Access::Read;
+            if matches!(same.communication, Communication::Shift(0) | Communication::Rotate(0)) {
+                same.communication = Communication::None;
+            }
+            if seen.contains(&same) {
+                continue;
+            }
+            seen.push(same);
+            for i in 0..a_loop.iterations {
+                let node = node_of(thread_of(a_loop, i) % cpus);
+                for byte in bytes(a_loop, at, i) {
+                    *counts.entry(byte as u64 / page).or_default().entry(node).or_default() += 1;
+                }
+            }
+        }
+    }
+    let home = |(page, counts): (u64, BTreeMap<u32, u64>)| {
+        let most = counts.values().max().unwrap();
+        let tied: Vec<u32> = counts
+            .iter()
+            .filter(|(_, bytes)| *bytes == most)
+            .map(|(node, _)| *node)
+            .collect();
+        let turn = if tied.len() == active.len() {
+            page as usize % tied.len()
+        } else {
+            0
+        };
+        (page, tied[turn])
+    };
+    counts.into_iter().map(home).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(harness::cases(2000)))]
+
+    #[test]
+    fn a_page_lives_where_its_bytes_are_touched_most(
+        loops in prop::collection::vec(a_loop(), 1..4), cpus in 1u32..6, nodes in 1u32..4, page in prop_oneof![Just(16u64), Just(64)],
+    ) {
+        let node_of = |cpu: u32| cpu * nodes.min(cpus) / cpus;
+        let found = homes(&loops, &Machine { page_bytes: page, colors: 1, cpus, fit: false }, node_of).unwrap();
+        let pages = found.iter().flat_map(|home| home.pages.clone().map(|page| (page, home.node)));
+        prop_assert_eq!(pages.collect::<Vec<_>>(), counted(&loops, page, cpus, node_of).into_iter().collect::<Vec<_>>());
+        for pair in found.windows(2) {
+            prop_assert!(pair[0].pages.end < pair[1].pages.start || pair[0].node != pair[1].node);
+        }
+    }
+}
+
 /// From nothing to what a summary cannot say.
 fn any_size() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0u32..64).prop_map(|(size, smaller)| size >> smaller)
@@ -231,6 +291,10 @@ proptest! {
         let machine = Machine { page_bytes: 1 << bits, colors: 256, cpus: 128, fit: true };
         match policy::cdpc::hints(&loops, &machine) {
             Ok(hints) => prop_assert!(loops.iter().all(|a_loop| a_loop.check().is_ok()) && hints.used <= hints.pages.len()),
+            Err(refused) => prop_assert!(!refused.why.is_empty()),
+        }
+        match homes(&loops, &machine, |cpu| cpu / 32) {
+            Ok(homes) => prop_assert!(homes.iter().all(|home| home.node < 4 && !home.pages.is_empty())),
             Err(refused) => prop_assert!(!refused.why.is_empty()),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use policy::slots::Plan;
-use policy::{Name, Policy};
+use policy::{HomesFrom, Name, Policy};
 
 use crate::cdpc::{Prepared, RunHints};
 use crate::config::Config;
@@ -33,6 +33,10 @@ impl Candidate {
         let hints = policy.hints_wanted().and_then(|wanted| prepared.get(wanted)).cloned();
         if let Some(hints) = &hints {
             policy.take_hints(&hints.colors);
+        }
+        let by_summaries = policy.wants_best_homes() == Some(HomesFrom::Summaries);
+        if let Some(homes) = prepared.homes().filter(|_| by_summaries) {
+            policy.take_best_homes(homes);
         }
         Candidate {
             name,

@@ -1,13 +1,14 @@
-//! Policy `cdpc`: where its hints come from (Bugnion96, section 5).
+//! Policies `cdpc` and `summary-homes`: where their hints come from (Bugnion96, section 5).
 //!
 //! Before a run, the compiler's description of each parallel loop is gathered from the trace's events; where there is
 //! none, the trace itself is gone through for which cpus touch which pages. README.md, "Compiler-directed page
-//! coloring", has the rules.
+//! coloring" and "Homes by summaries", has the rules.
 
 mod arrays;
 mod derive;
 mod explain;
 mod gather;
+mod homes;
 mod map;
 mod material;
 mod replay;
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use policy::cdpc::{Machine, Source, Wanted};
+use policy::{BestHomes, HomesFrom, Policy};
 use results::PageMap;
 
 pub use material::{Material, OfTrace};
@@ -31,22 +33,26 @@ use crate::outcome::Simulated;
 use gather::gather;
 use touches::touches;
 
-/// The hints that policies of a simulation want, by where they are to come from.
+/// The hints that policies of a simulation want: colors, by where they are to come from, and homes.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     hints: BTreeMap<Wanted, Arc<RunHints>>,
+    homes: Option<Arc<BestHomes>>,
 }
 
 impl Prepared {
     /// Makes the hints that are wanted, each kind once.
-    pub fn new(
-        wanted: impl Iterator<Item = Wanted>,
+    pub fn new<'a>(
+        policies: impl Iterator<Item = &'a dyn Policy>,
         config: &Config,
         material: &dyn Material,
     ) -> Result<Prepared, SimError> {
         let mut hints: BTreeMap<Wanted, Arc<RunHints>> = BTreeMap::new();
-        for wanted in wanted {
-            if !hints.contains_key(&wanted) {
+        let mut homes = None;
+        for policy in policies {
+            if let Some(wanted) = policy.hints_wanted()
+                && !hints.contains_key(&wanted)
+            {
                 let new = make(wanted, config, material)?;
                 // What `auto` comes to is the same as what it stands for.
                 let same = hints
@@ -55,8 +61,16 @@ impl Prepared {
                 let same = same.map(|(_, made)| Arc::clone(made));
                 hints.insert(wanted, same.unwrap_or(new));
             }
+            if policy.wants_best_homes() == Some(HomesFrom::Summaries) && homes.is_none() {
+                homes = Some(Arc::new(homes::by_summaries(config, material)?));
+            }
         }
-        Ok(Prepared { hints })
+        Ok(Prepared { hints, homes })
+    }
+
+    /// The homes by summaries.
+    pub fn homes(&self) -> Option<&Arc<BestHomes>> {
+        self.homes.as_ref()
     }
 
     pub fn get(&self, wanted: Wanted) -> Option<&Arc<RunHints>> {
@@ -96,6 +110,8 @@ fn make(wanted: Wanted, config: &Config, material: &dyn Material) -> Result<Arc<
         malformed = hints.malformed;
         if source == Source::Summaries {
             return Err(SimError::NoSummaries {
+                wanted: "cdpc.from is summaries",
+                instead: "use `--set cdpc.from=trace`",
                 malformed: malformed.first.first().cloned(),
             });
         }

@@ -30,12 +30,16 @@ pub enum SimError {
     #[error("the plan of cache slots cannot be simulated: {0}")]
     Slots(String),
     #[error(
-        "cdpc.from is summaries, and the trace has none that can be used{}: build the program with domicile-cc, domicile-c++ or \
-         domicile-fc and record it again, or use `--set cdpc.from=trace`",
+        "{wanted}, and the trace has none that can be used{}: build the program with domicile-cc, domicile-c++ or \
+         domicile-fc and record it again, or {instead}",
         malformed.as_ref().map_or_else(String::new, |what| format!(" ({what})"))
     )]
-    NoSummaries { malformed: Option<String> },
-    #[error("no page coloring hints can be made: {0}")]
+    NoSummaries {
+        wanted: &'static str,
+        instead: &'static str,
+        malformed: Option<String>,
+    },
+    #[error("no hints can be made from summaries: {0}")]
     Hints(String),
     /// The part of the run that is to be counted is not there.
     #[error("the window cannot be simulated: {0}")]
@@ -55,6 +59,10 @@ pub enum SimError {
          simulate it without `--fast`"
     )]
     NoTouches { policy: String },
+    #[error(
+        "policy `{policy}` goes by what is said of parallel loops, and a stream of misses does not have it; simulate it without `--fast`"
+    )]
+    NotSaid { policy: String },
     #[error(
         "policy `{policy}` chooses no homes of pages, and a stream of misses depends on nothing else; leave it out, or simulate the run \
          as a whole (without `--fast`; in a sweep, `fast = false`)"

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use policy::cdpc::Wanted;
-use policy::{Interest, Kind, Name, WorkOrder};
+use policy::{HomesFrom, Interest, Kind, Name, WorkOrder};
 use rayon::prelude::*;
 use trace::Trace;
 
@@ -73,12 +72,9 @@ fn built(config: &Config, hints: &Prepared) -> Result<Vec<Candidate>, SimError> 
 
 /// The hints that the policies of `config` want.
 fn prepared(config: &Config, material: &dyn Material) -> Result<Prepared, SimError> {
-    let wanted = config.policies.iter().map(|spec| {
-        let policy = policy::build(&spec.name, &spec.sets)?;
-        Ok(policy.hints_wanted())
-    });
-    let wanted: Vec<Option<Wanted>> = wanted.collect::<Result<_, SimError>>()?;
-    Prepared::new(wanted.into_iter().flatten(), config, material)
+    let policies = config.policies.iter().map(|spec| policy::build(&spec.name, &spec.sets));
+    let policies = policies.collect::<Result<Vec<_>, _>>()?;
+    Prepared::new(policies.iter().map(|policy| policy.as_ref()), config, material)
 }
 
 /// Simulates streams in memory; one run for each policy of `config`, in their order.
@@ -213,8 +209,7 @@ fn with_work(mut runs: Vec<Simulated>, work: &results::Work) -> Vec<Simulated> {
 /// The same for policies that were made by hand, with the names to report; those of `config`
 /// are not looked at.
 pub fn simulate_with(streams: &Streams, config: &Config, policies: Vec<Named>) -> Result<Vec<Simulated>, SimError> {
-    let wanted = policies.iter().filter_map(|(_, policy)| policy.hints_wanted());
-    let hints = Prepared::new(wanted, config, streams)?;
+    let hints = Prepared::new(policies.iter().map(|(_, policy)| policy.as_ref()), config, streams)?;
     let candidates = policies.into_iter().map(|named| Candidate::new(named, &hints));
     in_memory(streams, config, candidates.collect())
 }
@@ -246,7 +241,8 @@ pub fn simulate_trace_with(
 fn foretell(open: Open, config: &Config, policies: &mut [Candidate]) -> Result<(), SimError> {
     let first_touch = Name::default_of(Kind::Home);
     let mut known: HashMap<Name, Arc<policy::BestHomes>> = HashMap::new();
-    for one in policies.iter_mut().filter(|one| one.policy.wants_best_homes()) {
+    let by_misses = |one: &&mut Candidate| one.policy.wants_best_homes() == Some(HomesFrom::Misses);
+    for one in policies.iter_mut().filter(by_misses) {
         let with_first_touch = |name: &Name| name.with(&first_touch);
         let as_now = one.known.as_ref().map_or_else(|| first_touch.clone(), with_first_touch);
         let best = match known.get(&as_now) {

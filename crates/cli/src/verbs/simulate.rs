@@ -250,7 +250,11 @@ impl Simulate {
                 machine.cpus - 1
             )));
         }
-        let told = |policy: &&sim::PolicySpec| policy.name.is(|traits| traits.hints || traits.slots);
+        let told = |policy: &&sim::PolicySpec| {
+            policy
+                .name
+                .is(|traits| traits.hints || traits.summaries || traits.slots)
+        };
         if let Some(policy) = config.policies.iter().find(told) {
             return Err(Failure::usage(format!(
                 "`--place-threads` goes without policy `{}`, which is told before the run on which cpus the threads are: in their order",

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
-use super::{Hints, Loop, Machine, Malformed, Summary, hints, segments, weighed};
+use super::{Hints, Home, Loop, Machine, Malformed, Summary, hints, homes, segments, weighed};
 
 /// How much may be kept, of one program or of several together.
 #[derive(Clone, Debug)]
@@ -189,14 +189,30 @@ impl Program {
     ///
     /// A loop that cannot be must not take the others with it: it is dropped, and reported beside the hints.
     pub fn hints(&mut self, machine: &Machine, ways: Option<u32>) -> Result<(Hints, Vec<Malformed>), Malformed> {
-        let made = |loops: &[Loop]| match ways {
+        self.made(machine, |loops| match ways {
             Some(ways) => weighed(loops, machine, ways),
             None => hints(loops, machine),
-        };
+        })
+    }
+
+    /// Homes for all loops together ([`homes`]). Loops that cannot be are dropped as for [`Program::hints`].
+    pub fn homes(
+        &mut self,
+        machine: &Machine,
+        node_of: impl Fn(u32) -> u32,
+    ) -> Result<(Vec<Home>, Vec<Malformed>), Malformed> {
+        self.made(machine, |loops| homes(loops, machine, &node_of))
+    }
+
+    fn made<T>(
+        &mut self,
+        machine: &Machine,
+        make: impl Fn(&[Loop]) -> Result<T, Malformed>,
+    ) -> Result<(T, Vec<Malformed>), Malformed> {
         let mut dropped = Vec::new();
         loop {
-            let error = match made(&self.loops) {
-                Ok(hints) => return Ok((hints, dropped)),
+            let error = match make(&self.loops) {
+                Ok(made) => return Ok((made, dropped)),
                 Err(error) => error,
             };
             let wrong = self.retain(|known| segments(std::slice::from_ref(known), machine));

@@ -255,7 +255,7 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
 }
 
 /// Summaries of a loop that describe different bytes: what is read and then written is described twice.
-fn different(a_loop: &Loop) -> Vec<&Summary> {
+pub(super) fn different(a_loop: &Loop) -> Vec<&Summary> {
     let mut seen = HashSet::new();
     let bytes = |summary: &&Summary| Summary {
         name: String::new(),

@@ -69,7 +69,7 @@ pub(super) fn hull(a_loop: &Loop, summary: &Summary) -> Option<Range<u64>> {
 }
 
 /// Where the array lies; the whole address space where its size is not known, but for its last byte: ends have numbers.
-fn bounds(summary: &Summary) -> Range<i128> {
+pub(super) fn bounds(summary: &Summary) -> Range<i128> {
     match summary.bytes {
         0 => 0..i128::from(u64::MAX),
         bytes => i128::from(summary.start)..i128::from(summary.start) + i128::from(bytes),
@@ -78,6 +78,15 @@ fn bounds(summary: &Summary) -> Range<i128> {
 
 /// What a thread touches where there are no bounds: a nest for each progression of its iterations.
 fn nests(a_loop: &Loop, summary: &Summary, thread: u32) -> impl Iterator<Item = Nest> {
+    parts(a_loop, summary, thread).map(|(base, span, loops)| Nest::new(base, span, loops))
+}
+
+/// The same as it is described: where the first piece begins, the bytes of a piece, and strides and counts of loops in any order.
+pub(super) fn parts(
+    a_loop: &Loop,
+    summary: &Summary,
+    thread: u32,
+) -> impl Iterator<Item = (i128, u64, impl Iterator<Item = (i128, u64)>)> {
     let (shift, rotate) = match summary.communication {
         Communication::None => (0, 0),
         Communication::Shift(bytes) => (bytes, 0),
@@ -102,11 +111,8 @@ fn nests(a_loop: &Loop, summary: &Summary, thread: u32) -> impl Iterator<Item = 
             .inner
             .iter()
             .map(|inner| (i128::from(inner.stride), inner.count));
-        Nest::new(
-            base + unit * i128::from(pieces.first),
-            summary.span,
-            parallel.into_iter().chain(inner),
-        )
+        let first = base + unit * i128::from(pieces.first);
+        (first, summary.span, parallel.into_iter().chain(inner))
     })
 }
 

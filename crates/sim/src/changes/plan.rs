@@ -175,7 +175,9 @@ impl Plan {
 /// These policies place data by the addresses that the program names, which are not those of changed data.
 fn refuse_policy(name: &Name) -> Result<(), SimError> {
     match name.of(Kind::Color) {
-        Some(part) if part.traits.hints || part.traits.slots => Err(SimError::ChangesUnder { policy: part.name }),
+        Some(part) if part.traits.hints || part.traits.summaries || part.traits.slots => {
+            Err(SimError::ChangesUnder { policy: part.name })
+        }
         _ => Ok(()),
     }
 }

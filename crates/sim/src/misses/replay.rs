@@ -2,7 +2,8 @@
 
 use machine::Machine;
 use policy::{
-    Action, Following, Interest, MissLevel, Nature, Observation, Policy, Pressure, Ran, Tick, Touch, Touched, World,
+    Action, Following, HomesFrom, Interest, MissLevel, Nature, Observation, Policy, Pressure, Ran, Tick, Touch,
+    Touched, World,
 };
 use rayon::prelude::*;
 use results::{Cpu, CpuMemory, Outcome};
@@ -71,8 +72,13 @@ fn host(stream: &MissStream, config: &Config, name: &str, mut policy: Box<dyn Po
         let policy = name.to_string();
         return Err(SimError::NoTouches { policy });
     }
-    if policy.wants_best_homes() {
-        policy.take_best_homes(&std::sync::Arc::new(best_homes(stream, &config.machine)));
+    match policy.wants_best_homes() {
+        Some(HomesFrom::Misses) => policy.take_best_homes(&std::sync::Arc::new(best_homes(stream, &config.machine))),
+        Some(HomesFrom::Summaries) => {
+            let policy = name.to_string();
+            return Err(SimError::NotSaid { policy });
+        }
+        None => {}
     }
     policy.take_prices(&Memory::prices(&config.machine, config.costs, Following::default()));
     let mut host = Host::new(&config.machine, config.costs, policy);

@@ -108,7 +108,7 @@ fn tidy(mut program: Program) -> Program {
     program
 }
 
-fn described_programs() -> impl Strategy<Value = Program> {
+pub fn described_programs() -> impl Strategy<Value = Program> {
     any::<bool>().prop_flat_map(|summaries| {
         let events = vec((any::<Index>(), any::<Index>(), said(summaries)), 0..20);
         (programs(4, 200), events).prop_map(|(mut program, events)| {

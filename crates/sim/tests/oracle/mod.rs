@@ -27,6 +27,7 @@ mod regions;
 mod settled;
 mod slots;
 mod software_prefetch;
+mod summary_homes;
 mod textbook;
 mod together;
 mod waits;

@@ -79,7 +79,7 @@ fn hinted(loops: &[Loop], of: &cdpc::Machine, ways: Option<u32>) -> Hints {
 }
 
 /// What each process says of its loops, and how much of it cannot be.
-fn said(program: &Program) -> (BTreeMap<u32, Vec<Loop>>, u64) {
+pub fn said(program: &Program) -> (BTreeMap<u32, Vec<Loop>>, u64) {
     let (mut said, mut malformed) = (BTreeMap::<u32, Vec<Loop>>::new(), 0);
     // Thread by thread: which description is the last one is a matter of that.
     let mut items: Vec<_> = program.items.iter().collect();

@@ -22,13 +22,14 @@ pub mod slots;
 pub mod software_prefetch;
 pub mod streams;
 mod strides;
+mod summary_homes;
 pub mod tlb;
 pub mod windows;
 
 use std::sync::Arc;
 
 use machine::Machine;
-use policy::{Page, Policy};
+use policy::{HomesFrom, Page, Policy};
 use results::ProgramChange;
 use serde_json::{Value, json};
 use trace::{Event, Op};
@@ -194,6 +195,9 @@ pub fn simulate(
         policy.take_hints(&colors);
         (colors, reported)
     });
+    if policy.wants_best_homes() == Some(HomesFrom::Summaries) {
+        policy.take_best_homes(&Arc::new(summary_homes::make(program, machine)));
+    }
     policy.take_prices(&memory::prices(machine));
     let innermost = machine.caches.iter().filter(|cache| cache.level == 1);
     let mut model = Model {
