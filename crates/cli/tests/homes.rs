@@ -349,19 +349,19 @@ fn threads_that_move_leave_their_pages() {
             "there are stay, next, priority and partition",
         ),
         (
-            &["--schedule", "priority", "--order", "recorded"],
+            &["--schedule", "priority", "--order", "recorded"][..],
             "`--schedule` goes by the simulated clocks",
         ),
         (
-            &["--schedule", "priority", "--fast", "--order", "recorded"],
+            &["--schedule", "priority", "--fast", "--order", "recorded"][..],
             "leave one of them out",
         ),
         (
-            &["--schedule", "priority", "--move-threads", "1ms"],
+            &["--schedule", "priority", "--move-threads", "1ms"][..],
             "cannot be used with",
         ),
         (
-            &["--schedule", "partition", "--policy", "regions"],
+            &["--schedule", "partition", "--policy", "regions"][..],
             "so does the schedule",
         ),
     ] {
