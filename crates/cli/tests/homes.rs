@@ -334,4 +334,84 @@ fn threads_that_move_leave_their_pages() {
     let refused = [&always[..], &["--move-threads", "10us", "--order", "recorded"]].concat();
     let (_, said) = output(&refused, 2);
     assert!(said.contains("goes by the simulated clocks"), "{said}");
+    // The same by its other name; a process a cpu is not moved by a scheduler.
+    for fast in [&[][..], &["--fast"]] {
+        let next = |option: &[&str]| local(&[fast, option].concat());
+        assert_eq!(
+            next(&["--schedule", "next,every=10us"]),
+            next(&["--move-threads", "10us"])
+        );
+        assert_eq!(next(&["--schedule", "priority,slice=1us"]), next(&[]));
+    }
+    for (option, said) in [
+        (
+            &["--schedule", "fair"][..],
+            "there are stay, next, priority and partition",
+        ),
+        (
+            &["--schedule", "priority", "--order", "recorded"][..],
+            "`--schedule` goes by the simulated clocks",
+        ),
+        (
+            &["--schedule", "priority", "--fast", "--order", "recorded"][..],
+            "leave one of them out",
+        ),
+        (
+            &["--schedule", "priority", "--move-threads", "1ms"][..],
+            "cannot be used with",
+        ),
+        (
+            &["--schedule", "partition", "--policy", "regions"][..],
+            "so does the schedule",
+        ),
+    ] {
+        let (_, found) = output(&[&always[..], option].concat(), 2);
+        assert!(found.contains(said), "{option:?}: {found}");
+    }
+}
+
+/// Twelve threads on eight cpus: by priority they move and leave their pages, with more affinity less, and pages that follow
+/// them bring the misses home.
+#[test]
+fn threads_that_are_scheduled_leave_their_pages() {
+    let room = Room::new();
+    let mut text = String::new();
+    for i in 0..4 * ROUNDS {
+        for thread in 0..12 {
+            for own in 0..OWN_PAGES {
+                text += &format!("{thread} r {:x} 4\n", page(OWN_PAGES * thread + own) + i % 64 * 64);
+            }
+        }
+    }
+    let trace = room.trace("twelve", &text);
+    for fast in [&[][..], &["--fast"]] {
+        let local = |schedule: &str, policy: &str| {
+            let always = [
+                "simulate",
+                trace.as_str(),
+                "--machine",
+                "flash-cc-numa",
+                "--json",
+                "--page-ns",
+                "1us",
+            ];
+            let sets = [
+                "--set",
+                "migrate.trigger=8",
+                "--set",
+                "migrate.hold=4",
+                "--set",
+                "migrate.batch=1",
+            ];
+            let sets = if policy == "migrate" { &sets[..] } else { &[] };
+            counts(&json(&[&always[..], fast, sets, &["--schedule", schedule, "--policy", policy]].concat())[0])[0]
+        };
+        let all = 4 * ROUNDS * 12 * OWN_PAGES;
+        assert_eq!(local("stay", "first-touch"), all);
+        let near = local("priority,slice=20us,affinity=200us", "first-touch");
+        let far = local("priority,slice=20us,affinity=0", "first-touch");
+        assert!(far < near && near < all, "{far}, {near} of {all}");
+        let follows = local("priority,slice=20us,affinity=200us", "migrate");
+        assert!(follows > near, "{follows}, {near} of {all}");
+    }
 }

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use policy::Name;
 use serde::Deserialize;
+use sim::Scheduling;
 
 use crate::error::ReproduceError;
 use crate::line::Line;
@@ -74,8 +75,10 @@ pub enum Curve {
 pub struct Workload {
     /// Its folder in `workloads/servers`.
     pub name: String,
-    /// How often each thread is moved to the next cpu; none where the paper's processes are locked to theirs.
-    pub moved_ms: Option<u32>,
+    /// Which cpus its threads are given while they run, `priority` or `next,every=100ms`; none where the paper's processes are
+    /// locked to theirs.
+    #[serde(default)]
+    pub schedule: Scheduling,
 }
 
 /// The rows of a curve of a workload.

@@ -19,16 +19,23 @@ const INVENTED: Source = Source {
     ],
 };
 
+/// The same where a scheduler moves the workload's threads.
+const SCHEDULED: Source = Source {
+    name: "scheduled26",
+    about: include_str!("followed/scheduled.toml"),
+    items: &[("table1", include_str!("followed/table1.toml"))],
+};
+
 const ROUNDS: u64 = 200;
 
-/// Two threads, each on its cpu. In each round a thread reads a line of page 0 and that line of three pages of its own, which all
+/// So many threads. In each round a thread reads a line of page 0 and that line of three pages of its own, which all
 /// share a set of two ways: every reference misses.
-fn record(folder: &Path) {
+fn record(folder: &Path, threads: u64) {
     let page = |number: u64| (number * 64 + 64) * 4096;
     let mut text = String::new();
     for round in 0..ROUNDS {
         let line = round % 64 * 64;
-        for thread in 0..2 {
+        for thread in 0..threads {
             for number in [0, 1, 2, 3].map(|own| if own == 0 { 0 } else { own + 3 * thread }) {
                 text += &format!("{thread} r {:x} 4\n", page(number) + line);
             }
@@ -73,7 +80,7 @@ fn row(section: &Section, name: &str) -> Vec<f64> {
 #[test]
 fn bars_and_curves_come_from_one_stream() {
     let room = tempfile::tempdir().unwrap();
-    record(room.path());
+    record(room.path(), 2);
     let paper = INVENTED.read().unwrap();
     let options = options(room.path());
     let all = sections(&paper, &options);
@@ -123,4 +130,30 @@ fn bars_and_curves_come_from_one_stream() {
     assert!(text.contains("\"replications\":1"), "{text}");
     fs::write(&path, text.replace("\"replications\":1", "\"replications\":77")).unwrap();
     assert_eq!(row(&sections(&paper, &options)[0], "walk, Base"), [92.0, 77.0, 8.0]);
+}
+
+/// Twelve threads on eight cpus leave their pages where a workload of the paper has a schedule.
+#[test]
+fn a_workload_is_scheduled_as_the_paper_says() {
+    let room = tempfile::tempdir().unwrap();
+    record(room.path(), 12);
+    let mut options = options(room.path());
+    // What is kept is of one program, whose papers do not change.
+    options.keeping.afresh = true;
+    let first_touch = |source: Source| {
+        let sections = sections(&source.read().unwrap(), &options);
+        let notes = sections[0].notes.clone();
+        let described = notes.iter().find(|note| note.starts_with("walk: ")).cloned();
+        (row(&sections[0], "walk, FT")[0], described.unwrap())
+    };
+    let (stays, said) = first_touch(INVENTED);
+    assert!(said.contains("threads stay on their cpus"), "{said}");
+    let (scheduled, said) = first_touch(SCHEDULED);
+    assert!(
+        said.contains(
+            "a small scheduler of the simulator, no real one (priority,slice=20us,affinity=0,decay=1s), moved threads "
+        ),
+        "{said}"
+    );
+    assert!(scheduled < stays, "{scheduled} of {stays}");
 }

@@ -7,6 +7,8 @@ use policy::Name;
 use policy::slots::Plan;
 use results::ProgramChange;
 
+use crate::scheduling::Scheduling;
+
 /// What the actions of policies cost: those of [`policy::Cost`], in nanoseconds.
 pub use policy::Cost as Costs;
 
@@ -148,9 +150,8 @@ pub struct Config {
     pub detail_for: Option<usize>,
     /// Nanoseconds that a thread runs before another of its cpu gets its turn.
     pub slice_ns: u64,
-    /// After so many nanoseconds, and again and again, each thread goes to the next cpu, as if the system moved all of
-    /// them; `None`: threads stay. Only by the clocks.
-    pub move_threads_ns: Option<u64>,
+    /// Which cpus threads are given while they run. Only by the clocks.
+    pub schedule: Scheduling,
     /// The first cpu of each thread, by its number in the trace; threads beyond take the cpus in their order, as all do
     /// where this is `None`. Policies that are told before the run who uses what (`cdpc`, `slots`) are told the latter.
     pub placement: Option<Vec<u32>>,
@@ -192,7 +193,7 @@ impl Config {
             detail: Detail::default(),
             detail_for: None,
             slice_ns: 10_000_000,
-            move_threads_ns: None,
+            schedule: Scheduling::Stay,
             placement: None,
             barrier_ns: 0.0,
             window: None,

@@ -78,6 +78,11 @@ pub enum SimError {
          by the clocks, without `--order recorded`"
     )]
     NoCommonTime { policy: String },
+    #[error(
+        "policy `{policy}` moves threads from cpu to cpu, and so does the schedule; simulate them one at a time, without the policy or \
+         without `--schedule`"
+    )]
+    TwoSchedulers { policy: String },
     #[error("the host's threads cannot be started: {0}")]
     Host(String),
     #[error(transparent)]

@@ -11,6 +11,7 @@ use crate::input::Input;
 use crate::loads;
 use crate::outcome::{Simulated, simulated};
 use crate::schedule::Schedule;
+use crate::scheduling::Scheduling;
 
 /// Opens the input of a run.
 pub type Open<'a, 'b> = &'a (dyn Fn() -> Result<Box<dyn Input + 'b>, SimError> + Sync);
@@ -43,7 +44,7 @@ pub fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) 
                 .set_stacks(input.names().tables.threads, config.machine.page_bytes);
         }
         // A thread that stays where it is shares nothing, on any machine: nobody else has a line to agree on.
-        None => engine.coherent &= threads > 1 || config.move_threads_ns.is_some(),
+        None => engine.coherent &= threads > 1 || config.schedule != Scheduling::Stay,
     }
     let changes = Changes::new(config, &input.names().tables, 1 << engine.layout.block_bits)?;
     if changes.as_ref().is_some_and(|changes| changes.has_huge_pages()) {

@@ -3,6 +3,7 @@
 
 mod carry_out;
 mod recorded;
+mod scheduled;
 mod turns;
 
 use trace::{Event, Ref, Timed};
@@ -17,6 +18,8 @@ use crate::held::Held;
 use crate::input::{Batch, Input};
 use crate::meeting::{Meeting, Place};
 use crate::pieces::Who;
+use crate::scheduler::{Leaves, Scheduler};
+use crate::scheduling::Scheduling;
 use crate::synchronization::{Readiness, Synchronization};
 use crate::waits::{Hold, Teams, Wait};
 use crate::window::{Passes, Progress};
@@ -81,6 +84,8 @@ pub struct Schedule<'a> {
     slice: Units,
     /// After how long threads go to the next cpu, again and again.
     moving: Option<Units>,
+    /// Who decides which thread is on which cpu, if it is not their own cpus' queues.
+    scheduler: Option<Scheduler>,
     /// Cpus that some thread is on, or was moved to.
     used: Vec<bool>,
     done: u64,
@@ -107,10 +112,17 @@ impl<'a> Schedule<'a> {
                 detail.quiet = true;
             }
         }
-        let slice = config.slice_ns.saturating_mul(1 << 20) as Units;
         // Recorded order has no time that all cpus share.
-        let moving = config.move_threads_ns.filter(|_| config.order == Order::Clock);
-        let moving = moving.map(|ns| (ns.max(1).saturating_mul(1 << 20)) as Units);
+        let schedule = match config.order {
+            Order::Clock => config.schedule,
+            Order::Recorded => Scheduling::Stay,
+        };
+        let slice_ns = schedule.times().map_or(config.slice_ns, |times| times.slice_ns);
+        let slice = slice_ns.saturating_mul(1 << 20) as Units;
+        let moving = match schedule {
+            Scheduling::Next { every_ns } => Some((every_ns.max(1).saturating_mul(1 << 20)) as Units),
+            _ => None,
+        };
         let cpus = engine.layout.cpus;
         let threads = input.threads().to_vec();
         let thread = |(number, about): (usize, &crate::input::ThreadAbout)| Thread {
@@ -128,11 +140,15 @@ impl<'a> Schedule<'a> {
             looked: 0,
             far: 0,
         };
-        let mut used = vec![moving.is_some(); cpus as usize];
+        let mut used = vec![schedule != Scheduling::Stay; cpus as usize];
         for number in 0..threads.len() as u32 {
             used[config.first_cpu(number) as usize] = true;
         }
+        let places = (0..)
+            .zip(&threads)
+            .map(|(number, about)| (about.space, config.first_cpu(number)));
         Schedule {
+            scheduler: Scheduler::new(schedule, cpus, places),
             changes,
             held: Held::new(threads.len()).filter(|_| input.repeats()),
             teams: Teams::default(),
@@ -156,14 +172,7 @@ impl<'a> Schedule<'a> {
 
     /// Runs all threads to their end in the order of the clocks.
     pub fn by_clock(mut self) -> Result<Vec<bool>, SimError> {
-        for number in 0..self.threads.len() {
-            if self.threads[number].state == State::Ready {
-                self.enqueue(number as u32);
-            }
-        }
-        for cpu in 0..self.turns.len() {
-            self.put_on(cpu);
-        }
+        self.begin();
         match (self.engine.coherent, self.engine.classes) {
             (false, false) => self.race::<false, false>()?,
             (false, true) => self.race::<false, true>()?,
@@ -227,10 +236,8 @@ impl<'a> Schedule<'a> {
                         self.move_threads();
                         self.look_at_clocks();
                     }
-                    if self.move_on(cpu, number) {
+                    if self.move_on(cpu, number) || self.slice(cpu) {
                         self.look_at_clocks();
-                    } else {
-                        self.slice(cpu);
                     }
                     self.clocks[cpu] = match self.turns[cpu].running {
                         Some(_) => self.engine.cpus[cpu].clock,
@@ -455,7 +462,8 @@ impl<'a> Schedule<'a> {
         if readiness == Readiness::Waiting {
             self.threads[number as usize].hold = Hold::of(event);
             self.threads[number as usize].state = State::Waiting;
-            self.turns[cpu].running = None;
+            let joins = matches!(event, Event::Join { .. });
+            self.leave(cpu, if joins { Leaves::WantsNone } else { Leaves::Held });
         }
         self.wake(cpu);
         if readiness == Readiness::Waiting {

@@ -271,13 +271,14 @@ fn side_by_side(
     progress: Progress,
 ) -> Result<Vec<Simulated>, SimError> {
     let follows_regions = |one: &&Candidate| one.policy.interest().accessed_ns > 0;
-    if let Some(one) = policies
-        .iter()
-        .find(follows_regions)
-        .filter(|_| config.order == Order::Recorded)
-    {
+    if let Some(one) = policies.iter().find(follows_regions) {
         let policy = one.name.clone();
-        return Err(SimError::NoCommonTime { policy });
+        if config.order == Order::Recorded {
+            return Err(SimError::NoCommonTime { policy });
+        }
+        if config.schedule.times().is_some() {
+            return Err(SimError::TwoSchedulers { policy });
+        }
     }
     foretell(open, config, &mut policies)?;
     let wants_bounds = policies.iter().any(|one| one.policy.wants_bounds());

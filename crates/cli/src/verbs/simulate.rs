@@ -9,6 +9,7 @@ use policy::{Kind, Name};
 use report::Top;
 use results::{ExplainedHints, ProgramChange, saved};
 use serde::Serialize;
+use sim::Scheduling;
 
 use super::model::{HOST, Model};
 use super::{Done, trace};
@@ -72,6 +73,18 @@ pub struct Simulate {
     /// them: seconds, or such as 100ms
     #[arg(long, value_name = "TIME", value_parser = results::quantities::duration)]
     move_threads: Option<Duration>,
+
+    /// Which cpus the system gives to threads while they run
+    ///
+    /// stay: each keeps its cpu, and those of one cpu take turns (the usual).
+    /// next,every=TIME: the same as `--move-threads TIME`.
+    /// priority: a small scheduler of the simulator, no real one, gives cpus by priority, with affinity to the last cpu.
+    /// partition: the same within the cpus of each process, which are divided anew when one enters or leaves.
+    /// The last two take `slice=TIME` (10ms: how long a thread runs before others are looked at), `affinity=TIME` (60ms: how
+    /// much more than another it must have run to lose its last cpu to it; 0 for none) and `decay=TIME` (1s: after which
+    /// what threads ran counts half), such as `priority,affinity=200ms`.
+    #[arg(long, value_name = "SCHEDULE", conflicts_with = "move_threads")]
+    schedule: Option<Scheduling>,
 
     /// The first cpu of each thread, in the order of the trace; threads beyond take the cpus in their order
     #[arg(long, value_name = "CPUS", value_delimiter = ',', conflicts_with = "fast")]
@@ -179,15 +192,7 @@ impl Simulate {
         let mut config = self.model.config(machine, policies, detail)?;
         config.classes = !self.no_classes;
         config.changes.clone_from(&self.changes);
-        if let Some(every) = self.move_threads {
-            if config.order == sim::Order::Recorded && !self.fast {
-                return Err(Failure::usage(
-                    "`--move-threads` goes by the simulated clocks, which `--order recorded` does not follow; leave one of them out",
-                ));
-            }
-            // A stream of misses is recorded where threads stay, and they are moved afterwards.
-            config.move_threads_ns = (!self.fast).then(|| nanoseconds(every));
-        }
+        config.schedule = self.scheduled(config.order)?;
         if !self.place_threads.is_empty() {
             config.placement = Some(self.placed(&config)?);
         }
@@ -238,6 +243,25 @@ impl Simulate {
             write(place, &saved(&map))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Which cpus threads are given while they run.
+    fn scheduled(&self, order: sim::Order) -> Result<Scheduling, Failure> {
+        let (option, schedule) = match (self.move_threads, self.schedule) {
+            (Some(every), _) => {
+                let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+                ("--move-threads", Scheduling::Next { every_ns })
+            }
+            (None, schedule) => ("--schedule", schedule.unwrap_or_default()),
+        };
+        // Over a stream of misses threads go to the next cpu when it has been recorded.
+        let afterwards = self.fast && matches!(schedule, Scheduling::Next { .. });
+        if order == sim::Order::Recorded && schedule != Scheduling::Stay && !afterwards {
+            return Err(Failure::usage(format!(
+                "`{option}` goes by the simulated clocks, which `--order recorded` does not follow; leave one of them out"
+            )));
+        }
+        Ok(schedule)
     }
 
     /// The cpus that threads are placed on.
@@ -326,14 +350,11 @@ impl Simulate {
         let bar = progress::known("simulating", trace.references());
         let recorded = sim::misses::record_to_replay(trace, config, &|references| bar.inc(references));
         bar.finish_and_clear();
-        let (mut stream, shared) = recorded.map_err(|error| failure(&self.trace, error))?;
+        let (stream, shared) = recorded.map_err(|error| failure(&self.trace, error))?;
         if shared > 0 {
             console::note(format_args!(
                 "note: processes share pages of files that nobody writes to, so that there are {shared} pages fewer"
             ));
-        }
-        if let Some(interval) = self.move_threads {
-            stream.move_threads(config.machine.cpus, nanoseconds(interval));
         }
         sim::misses::replay(&stream, config).map_err(|error| failure(&self.trace, error))
     }
@@ -358,10 +379,6 @@ impl Simulate {
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Runs all policies, with progress.
 pub fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<sim::Simulated>, Failure> {
     let bar = progress::known("simulating", trace.references() * config.policies.len() as u64);
@@ -375,10 +392,10 @@ pub fn failure(file: &Path, error: sim::SimError) -> Failure {
     match error {
         sim::SimError::Policy(error) => error.into(),
         sim::SimError::Trace(error) => trace::explain(file, &error),
-        error
-        @ (sim::SimError::Change { .. } | sim::SimError::ChangesUnder { .. } | sim::SimError::MissesOfWindows) => {
-            Failure::usage(format!("{}: {error}", file.display()))
-        }
+        error @ (sim::SimError::Change { .. }
+        | sim::SimError::ChangesUnder { .. }
+        | sim::SimError::MissesOfWindows
+        | sim::SimError::TwoSchedulers { .. }) => Failure::usage(format!("{}: {error}", file.display())),
         error => Failure::work(format!("{}: {error}", file.display())),
     }
 }

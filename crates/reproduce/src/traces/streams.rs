@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 use machine::Machine;
 use serde::{Deserialize, Serialize};
 use sim::misses::{self, MissStream};
-use sim::{Config, PolicySpec};
+use sim::{Config, PolicySpec, Scheduling};
 use trace::Trace;
 
 use super::{Bar, Curve, Traces};
@@ -32,8 +32,9 @@ const WHOLE: &str = "capture qemu";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
     pub kinds: Kinds,
-    /// How often threads are moved.
-    pub moved_ms: Option<u32>,
+    /// Which cpus threads were given, and how often one went on on another.
+    pub schedule: Scheduling,
+    pub moves: u64,
     /// By what makes a bar; or why it could not be had.
     pub runs: BTreeMap<String, Result<Run, String>>,
     /// Percentages in the order of [`CHAINS`].
@@ -175,10 +176,16 @@ impl Replayed {
     /// Of the first of so many recordings, in words.
     pub fn described(&self, workload: &str, recordings: usize) -> String {
         let kinds = &self.kinds;
-        let moved = match self.moved_ms {
+        let moved = match self.schedule {
             _ if self.whole => "a whole system, whose kernel moved processes itself".to_string(),
-            Some(ms) => format!("each thread goes to the next cpu every {ms} ms"),
-            None => "threads stay on their cpus".to_string(),
+            Scheduling::Stay => "threads stay on their cpus".to_string(),
+            Scheduling::Next { every_ns } => {
+                format!("each thread goes to the next cpu every {} ms", every_ns / 1_000_000)
+            }
+            scheduled => format!(
+                "a small scheduler of the simulator, no real one ({scheduled}), moved threads {} times",
+                self.moves
+            ),
         };
         let fetches = match (self.fetches, self.whole) {
             (true, _) => "",
@@ -278,14 +285,13 @@ impl Reproduction<'_> {
                 total,
             });
         };
-        let config = Config::new(machine::load(machine)?, Vec::new());
-        let mut stream = misses::record(&trace, &config, &progress).map_err(failed)?;
-        stream.share_files(trace.modules(), config.machine.page_bytes);
         let treated = self.paper.about.workloads.iter().find(|other| other.name == workload);
-        let moved_ms = treated.and_then(|treated| treated.moved_ms);
-        if let Some(ms) = moved_ms {
-            stream.move_threads(config.machine.cpus, u64::from(ms) * 1_000_000);
-        }
+        let schedule = treated.map_or(Scheduling::Stay, |treated| treated.schedule);
+        let config = Config {
+            schedule,
+            ..Config::new(machine::load(machine)?, Vec::new())
+        };
+        let (stream, _) = misses::record_to_replay(&trace, &config, &progress).map_err(failed)?;
         let chains = misses::read_chains(&stream);
         let hot = misses::hot_pages(&stream, |_| true);
         let kinds = Kinds::of(&stream, &config.machine);
@@ -293,7 +299,8 @@ impl Reproduction<'_> {
             fetches: kinds.fetch_misses > 0,
             whole: trace.header().origin == WHOLE,
             kinds,
-            moved_ms,
+            schedule,
+            moves: stream.thread_moves(),
             runs: BTreeMap::new(),
             chains: CHAINS.map(|length| chains.percent_from(length)).to_vec(),
             hot: [

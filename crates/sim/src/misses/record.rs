@@ -13,6 +13,7 @@ use crate::error::SimError;
 use crate::frames::Frames;
 use crate::homes;
 use crate::input::Streams;
+use crate::scheduling::Scheduling;
 use crate::simulate;
 
 use super::stream::{FirstTouch, MissStream};
@@ -25,7 +26,8 @@ pub fn record(trace: &Trace, config: &Config, progress: Progress) -> Result<Miss
     Ok(scribe.stream(run.outcome))
 }
 
-/// The same for [`replay`](super::replay): processes share the pages of files that nobody writes to. Returns how many pages fewer
+/// The same for [`replay`](super::replay): processes share the pages of files that nobody writes to, and threads go to the next cpu
+/// where the configuration says so. Returns how many pages fewer
 /// that makes, too.
 ///
 /// Errors: a policy of `config` cannot be replayed ([`is_replayable`]); the trace holds windows of a run.
@@ -34,11 +36,27 @@ pub fn record_to_replay(trace: &Trace, config: &Config, progress: Progress) -> R
         .policies
         .iter()
         .try_for_each(|policy| is_replayable(&policy.name))?;
-    let mut stream = record(trace, config, progress)?;
+    let every_ns = match config.schedule {
+        Scheduling::Next { every_ns } => Some(every_ns),
+        _ => None,
+    };
+    // A stream is recorded where threads stay, and they are moved afterwards; a scheduler is at work as it is recorded.
+    let recorded = Config {
+        schedule: if every_ns.is_some() {
+            Scheduling::Stay
+        } else {
+            config.schedule
+        },
+        ..config.clone()
+    };
+    let mut stream = record(trace, &recorded, progress)?;
     if stream.run.windows.is_some() {
         return Err(SimError::MissesOfWindows);
     }
     let shared = stream.share_files(trace.modules(), config.machine.page_bytes);
+    if let Some(every_ns) = every_ns {
+        stream.move_threads(config.machine.cpus, every_ns);
+    }
     Ok((stream, shared))
 }
 

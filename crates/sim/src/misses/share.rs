@@ -62,6 +62,16 @@ impl MissStream {
         }
     }
 
+    /// How often a thread's next miss is on another cpu than the one before.
+    pub fn thread_moves(&self) -> u64 {
+        let mut last: FxHashMap<u32, u32> = FxHashMap::default();
+        let elsewhere = |miss: &&Miss| {
+            last.insert(miss.thread(), miss.cpu())
+                .is_some_and(|cpu| cpu != miss.cpu())
+        };
+        self.misses.iter().filter(elsewhere).count() as u64
+    }
+
     /// Misses that reached memory.
     pub fn cache_misses(&self) -> impl Iterator<Item = Miss> + '_ {
         let misses = self.misses.iter().copied();

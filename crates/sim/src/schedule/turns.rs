@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Schedule, State};
 use crate::clock::Units;
+use crate::scheduler::Leaves;
 use crate::waits::{Hold, Mark};
 
 /// The turns of one cpu's threads.
@@ -12,6 +13,8 @@ pub(super) struct Turns {
     pub running: Option<u32>,
     pub queue: VecDeque<u32>,
     pub slice_end: Units,
+    /// When the thread got the cpu, or its slice was over there last; under a scheduler.
+    pub began: Units,
     /// When it had nothing to run last, as teams were then.
     pub idle: Mark,
     /// What it waited, as imbalance, and was time without a team if the program turns out to have teams.
@@ -19,9 +22,24 @@ pub(super) struct Turns {
 }
 
 impl Schedule<'_> {
+    /// Who is ready from the start takes its place.
+    pub(super) fn begin(&mut self) {
+        let ready = |number: &u32| self.threads[*number as usize].state == State::Ready;
+        let ready: Vec<u32> = (0..self.threads.len() as u32).filter(ready).collect();
+        for number in ready {
+            match self.scheduler {
+                Some(_) => self.ready(number, 0),
+                None => self.enqueue(number),
+            }
+        }
+        for cpu in 0..self.turns.len() {
+            self.put_on(cpu);
+        }
+    }
+
     pub(super) fn end(&mut self, cpu: usize, number: u32) {
         self.threads[number as usize].state = State::Ended;
-        self.turns[cpu].running = None;
+        self.leave(cpu, Leaves::WantsNone);
         self.sync.ended(number);
         self.wake(cpu);
         self.put_on(cpu);
@@ -36,8 +54,21 @@ impl Schedule<'_> {
         }
     }
 
+    /// The thread on a cpu is held, or ended.
+    pub(super) fn leave(&mut self, cpu: usize, why: Leaves) {
+        match self.scheduler {
+            Some(_) => self.leave_scheduled(cpu, why),
+            None => self.turns[cpu].running = None,
+        }
+    }
+
     pub(super) fn ready(&mut self, number: u32, now: Units) {
         self.threads[number as usize].state = State::Ready;
+        if let Some(scheduler) = &mut self.scheduler {
+            let decisions = scheduler.ready(number);
+            self.follow(decisions, Some(number), now);
+            return;
+        }
         self.enqueue(number);
         let cpu = self.threads[number as usize].cpu as usize;
         if self.turns[cpu].running.is_none() && self.turns[cpu].queue.len() == 1 {
@@ -54,6 +85,11 @@ impl Schedule<'_> {
 
     /// The first in the queue gets the cpu, if it has nothing to run.
     pub(super) fn put_on(&mut self, cpu: usize) {
+        if let Some(scheduler) = &mut self.scheduler {
+            let decisions = scheduler.fill();
+            self.follow(decisions, None, self.engine.cpus[cpu].clock);
+            return;
+        }
         let turns = &mut self.turns[cpu];
         if turns.running.is_some() {
             return;
@@ -73,19 +109,24 @@ impl Schedule<'_> {
         self.engine.homes.world.runnable[cpu] = turns.queue.len() as u32 + u32::from(turns.running.is_some());
     }
 
-    /// After an item: a thread that has used up its slice makes room for the next.
-    pub(super) fn slice(&mut self, cpu: usize) {
+    /// After an item: a thread that has used up its slice makes room for the next. Returns whether other cpus may have another
+    /// thread now, too.
+    pub(super) fn slice(&mut self, cpu: usize) -> bool {
         let clock = self.engine.cpus[cpu].clock;
         let turns = &mut self.turns[cpu];
-        let Some(number) = turns.running else { return };
+        let Some(number) = turns.running else { return false };
         if clock < turns.slice_end {
-            return;
+            return false;
+        }
+        if self.scheduler.is_some() {
+            return self.slice_scheduled(cpu);
         }
         if let Some(next) = turns.queue.pop_front() {
             turns.queue.push_back(number);
             turns.running = Some(next);
         }
         turns.slice_end = clock.saturating_add(self.slice);
+        false
     }
 
     /// Carries out the policy's wishes to run threads elsewhere.
@@ -93,7 +134,11 @@ impl Schedule<'_> {
         let Some(dynamic) = &mut self.engine.dynamic else {
             return;
         };
-        for (number, to, now) in std::mem::take(&mut dynamic.moves) {
+        let moves = std::mem::take(&mut dynamic.moves);
+        if self.scheduler.is_some() {
+            return;
+        }
+        for (number, to, now) in moves {
             let thread = &mut self.threads[number as usize];
             let from = thread.cpu as usize;
             thread.cpu = to;

@@ -4,6 +4,7 @@ use machine::Machine;
 use proptest::prelude::*;
 use results::ProgramChange;
 use serde_json::Value;
+use sim::Scheduling;
 
 use crate::oracle::engine;
 use crate::reference::{self, Choices, Program};
@@ -18,8 +19,8 @@ pub struct Setup<'a> {
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
     pub slice_ns: u64,
-    /// After how long threads go to the next cpu.
-    pub move_threads_ns: Option<u64>,
+    /// Which cpus threads are given.
+    pub schedule: Scheduling,
     /// The first cpu of each thread.
     pub placement: Option<&'a [u32]>,
     /// What the code of a barrier takes.
@@ -39,7 +40,7 @@ impl Default for Setup<'_> {
             classes: true,
             recorded: false,
             slice_ns: 10_000_000,
-            move_threads_ns: None,
+            schedule: Scheduling::Stay,
             placement: None,
             barrier_ns: 0,
             from_phase: None,
@@ -56,7 +57,7 @@ impl Setup<'_> {
             classes: self.classes,
             recorded: self.recorded,
             slice_ns: self.slice_ns,
-            move_threads_ns: self.move_threads_ns,
+            schedule: self.schedule,
             placement: self.placement.map(<[u32]>::to_vec),
             barrier_ns: self.barrier_ns.into(),
             from_phase: self.from_phase.map(String::from),

@@ -137,7 +137,7 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
         classes: setup.classes,
         changes: setup.changes.to_vec(),
         slice_ns: setup.slice_ns,
-        move_threads_ns: setup.move_threads_ns,
+        schedule: setup.schedule,
         placement: setup.placement.map(<[u32]>::to_vec),
         barrier_ns: setup.barrier_ns.into(),
         window: (setup.from_phase.is_some() || setup.to_phase.is_some()).then(|| Window {
@@ -148,7 +148,7 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
     }
 }
 
-fn streams(program: &Program) -> Streams {
+pub fn streams(program: &Program) -> Streams {
     let mut threads = vec![Vec::new(); program.spaces.len()];
     let mut order = Vec::new();
     for (thread, item) in &program.items {

@@ -24,6 +24,7 @@ mod presets;
 mod programs;
 mod pycachesim;
 mod regions;
+mod scheduled;
 mod settled;
 mod slots;
 mod software_prefetch;

@@ -2,6 +2,7 @@
 
 use machine::Machine;
 use proptest::prelude::*;
+use sim::Scheduling;
 use trace::Event;
 
 use crate::oracle::both::{self, Setup};
@@ -27,13 +28,18 @@ fn a_thread_leaves_its_memory_and_comes_back() {
     for line in 0..33 {
         program.read(0, line % 64 * 64);
     }
-    let setup = |move_threads_ns| Setup {
-        move_threads_ns,
+    let setup = |schedule| Setup {
+        schedule,
         ..Setup::default()
     };
-    let stays = both::run_with(&two_nodes(), &program, "first-touch", &setup(None));
+    let stays = both::run_with(&two_nodes(), &program, "first-touch", &setup(Scheduling::Stay));
     stays.memory("local", 33);
-    let moves = both::run_with(&two_nodes(), &program, "first-touch", &setup(Some(1000)));
+    let moves = both::run_with(
+        &two_nodes(),
+        &program,
+        "first-touch",
+        &setup(Scheduling::Next { every_ns: 1000 }),
+    );
     moves.memory("local", 30);
     moves.memory("remote", 3);
     moves.time("wall", 30 * 100 + 3 * 1000);
@@ -60,7 +66,7 @@ proptest! {
         let mut program = program;
         program.items.retain(|(_, item)| !matches!(item, Item::Event(Event::TeamBegin { .. } | Event::TeamEnd { .. })));
         let setup = Setup {
-            move_threads_ns: Some(every),
+            schedule: Scheduling::Next { every_ns: every },
             slice_ns,
             barrier_ns,
             recorded,
@@ -89,7 +95,7 @@ proptest! {
         program.items.retain(|(_, item)| !matches!(item, Item::Event(Event::TeamBegin { .. } | Event::TeamEnd { .. })));
         let setup = Setup {
             placement: Some(&placement),
-            move_threads_ns: moving,
+            schedule: moving.map_or(Scheduling::Stay, |every_ns| Scheduling::Next { every_ns }),
             slice_ns,
             recorded,
             classes,

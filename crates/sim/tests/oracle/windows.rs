@@ -3,7 +3,7 @@
 use machine::Machine;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use sim::Detail;
+use sim::{Detail, Scheduling};
 use trace::Event;
 
 use crate::oracle::both::{self, Agreed, Setup};
@@ -24,7 +24,7 @@ const WINDOW: Setup = Setup {
     seed: 1,
     classes: true,
     recorded: false,
-    move_threads_ns: None,
+    schedule: Scheduling::Stay,
     placement: None,
     slice_ns: 10_000_000,
     barrier_ns: 0,

@@ -32,6 +32,7 @@ use machine::Machine;
 use policy::{HomesFrom, Page, Policy};
 use results::ProgramChange;
 use serde_json::{Value, json};
+use sim::Scheduling;
 use trace::{Event, Op};
 
 pub use program::{Item, Program};
@@ -60,8 +61,8 @@ pub struct Choices {
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
     pub slice_ns: u64,
-    /// After how long threads go to the next cpu.
-    pub move_threads_ns: Option<u64>,
+    /// Which cpus threads are given.
+    pub schedule: Scheduling,
     /// The first cpu of each thread; threads beyond take the cpus in their order.
     pub placement: Option<Vec<u32>>,
     /// What the code of a barrier takes.
@@ -80,7 +81,7 @@ impl Default for Choices {
             classes: true,
             recorded: false,
             slice_ns: 10_000_000,
-            move_threads_ns: None,
+            schedule: Scheduling::Stay,
             placement: None,
             barrier_ns: 0,
             from_phase: None,
@@ -235,7 +236,11 @@ pub fn simulate(
         machine.cpus,
         first_cpus.clone(),
         choices.slice_ns << 20,
-        choices.move_threads_ns.filter(|_| !choices.recorded).map(|ns| ns << 20),
+        if choices.recorded {
+            Scheduling::Stay
+        } else {
+            choices.schedule
+        },
         choices.barrier_ns << 20,
     );
     let mut counting = choices.from_phase.is_none();

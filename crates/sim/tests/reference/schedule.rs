@@ -1,10 +1,14 @@
 //! Which thread goes next, and what holds it.
 
+mod small;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use sim::Scheduling;
 use trace::Event;
 
 use super::program::{Item, Program};
+use small::Small;
 
 /// What keeps a thread from going on.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +57,8 @@ pub struct Schedule {
     slice: u64,
     /// After how long threads go to the next cpu, and where each is.
     moving: Option<u64>,
+    /// Who decides where threads run, if they have no cpus of their own.
+    small: Option<Small>,
     places: Vec<usize>,
     /// How often each has gone.
     times: Vec<u64>,
@@ -121,9 +127,13 @@ impl Schedule {
         cpus: u32,
         places: Vec<usize>,
         slice: u64,
-        moving: Option<u64>,
+        scheduling: Scheduling,
         barrier: u64,
     ) -> Schedule {
+        let moving = match scheduling {
+            Scheduling::Next { every_ns } => Some(every_ns << 20),
+            _ => None,
+        };
         let threads = program.spaces.len();
         let mut left = vec![VecDeque::new(); threads];
         let mut spawned = HashSet::new();
@@ -135,10 +145,11 @@ impl Schedule {
         }
         let mut schedule = Schedule {
             cpus: vec![Cpu::default(); cpus as usize],
-            slice,
+            slice: scheduling.times().map_or(slice, |times| times.slice_ns << 20),
             moving,
+            small: Small::new(scheduling, program, cpus as usize, &places),
             used: (0..cpus as usize)
-                .map(|cpu| places.contains(&cpu) || moving.is_some())
+                .map(|cpu| places.contains(&cpu) || scheduling != Scheduling::Stay)
                 .collect(),
             places,
             times: vec![0; threads],
@@ -156,8 +167,14 @@ impl Schedule {
             schedule
                 .states
                 .push(if held { State::Held(Hold::Spawn) } else { State::Ready });
-            if !held {
+            if !held && schedule.small.is_none() {
                 schedule.cpu_of(thread).ready.push_back(thread);
+            }
+        }
+        if schedule.small.is_some() {
+            let ready = |thread: &u32| schedule.states[*thread as usize] == State::Ready;
+            for thread in (0..threads as u32).filter(ready).collect::<Vec<_>>() {
+                schedule.ready(thread, 0);
             }
         }
         schedule
@@ -188,9 +205,11 @@ impl Schedule {
         let hold = match item {
             None => {
                 self.states[thread as usize] = State::Ended;
+                self.leaves(cpu, true);
                 self.cpus[cpu].ready.pop_front();
                 self.cpus[cpu].slice_began = now;
                 self.release(now, |hold| *hold == Hold::Child(thread));
+                self.fill(None, now);
                 return;
             }
             Some(Item::Ref { .. }) => None,
@@ -199,11 +218,18 @@ impl Schedule {
         if hold.is_none() && self.moves(cpu, thread, now) {
             return;
         }
+        if hold.is_some() {
+            self.leaves(cpu, matches!(hold, Some(Hold::Child(_))));
+        } else if self.small.is_some() {
+            self.slice_over(cpu);
+            return;
+        }
         let cpu = &mut self.cpus[cpu];
         if let Some(hold) = hold {
             self.states[thread as usize] = State::Held(hold);
             cpu.ready.pop_front();
             cpu.slice_began = now;
+            self.fill(None, now);
         } else if now - cpu.slice_began >= self.slice {
             cpu.ready.rotate_left(1);
             cpu.slice_began = now;
@@ -394,7 +420,10 @@ impl Schedule {
 
     /// Threads that run on each cpu or wait for their turn.
     pub fn runnable(&self) -> Vec<u32> {
-        self.cpus.iter().map(|cpu| cpu.ready.len() as u32).collect()
+        let queued = |cpu| self.small.as_ref().map_or(0, |small| small.queued(cpu));
+        let cpus = self.cpus.iter().enumerate();
+        cpus.map(|(number, cpu)| cpu.ready.len() as u32 + queued(number))
+            .collect()
     }
 
     pub fn nobody_runs(&self) -> bool {
@@ -426,6 +455,10 @@ impl Schedule {
 
     fn ready(&mut self, thread: u32, now: u64) {
         let before = std::mem::replace(&mut self.states[thread as usize], State::Ready);
+        if self.small.is_some() {
+            self.comes(thread, &before, now);
+            return;
+        }
         if self.cpu_of(thread).ready.is_empty() {
             let hold = match &before {
                 State::Held(hold) => Some(hold),
