@@ -231,7 +231,7 @@ typedef enum domicile_others {
  */
 typedef enum domicile_colors_source {
     /**
-     * Nobody needs to: the program is being recorded.
+     * Nobody needs to: the program is being recorded, or slots are ways of the caches and not colors.
      */
     DOMICILE_COLORS_NONE = 0,
     /**
@@ -456,7 +456,7 @@ typedef struct domicile_slots_state {
      */
     size_t size;
     /**
-     * Colors of each shared cache.
+     * Colors of each shared cache; 0 where slots are ways of the caches.
      */
     uint32_t colors;
     /**
@@ -464,7 +464,7 @@ typedef struct domicile_slots_state {
      */
     uint32_t caches;
     /**
-     * Bytes of cache that one color stands for.
+     * Bytes of cache that one color stands for; 0 where slots are ways of the caches.
      */
     uint64_t color_bytes;
     /**
@@ -821,6 +821,11 @@ const char *domicile_slots_message(void);
  * attributes may be NULL: all defaults. Where it fails, *slots is NULL, and
  * domicile_slots_message() says why and what to change: DOMICILE_UNAVAILABLE where colors are not
  * validated on this machine and not forced.
+ *
+ * Where `domicile probe` found no colors and resctrl is mounted and writable, the application has
+ * ways of the outermost cache instead: threads that use data in private slots get the ways that
+ * these slots come to, all together; no page moves. domicile_slots_message() and
+ * domicile_slots_means() say so. It is untried on hardware.
  */
 enum domicile_error domicile_slots_open(const struct domicile_slots_attributes *attributes,
                                         struct domicile_slots **slots);

@@ -71,6 +71,11 @@ extern "C" {
  * and connects to the memory manager (`domicile daemon`) where one runs. A processor is what
  * has a shared cache, as in the paper; 0 and more than there are stand for all of them.
  *
+ * Where colors were looked for and not found, and Linux's resctrl is there, the slots are ways of
+ * the last cache: all threads that use data in private slots have the ways of these slots
+ * together, and nobody else has; data is not kept apart from data, and shared slots take nothing.
+ * ULCC_Error() says so after the call. It is untried on hardware.
+ *
  * 0, or -1 where no cache can be allocated here; ULCC_Error() tells why. The program may go on
  * calling all the same: what follows fails too and changes nothing. To be called again after
  * ULCC_Exit, and in a process that was forked.
@@ -163,7 +168,7 @@ int ULCC_Bind_Thread(long thread);
 
 /**
  * Why the caller's last call of these that failed did, in words for people; empty where none has.
- * It lives until the next one fails.
+ * It lives until the next one fails. After ULCC_Init it may say by which means slots are had.
  */
 const char *ULCC_Error(void);
 
