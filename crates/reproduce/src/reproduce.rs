@@ -170,7 +170,7 @@ impl<'a> Reproduction<'a> {
         let n = self.size(&item.job, cache);
         let references = item.rows.iter().find(|row| row.measure == Some(Measure::References));
         let recordings = self.options.rounds.unwrap_or(if self.options.full { 5 } else { 1 });
-        let mut counted: Vec<(Vec<Result<Counts, String>>, Option<String>)> = Vec::new();
+        let (mut counted, mut lines) = (Vec::new(), Vec::new());
         for (index, run) in item.runs.iter().enumerate() {
             let program = self.program(&programs, Build::Count, &item.job, run, n, cache);
             let line = program.as_ref().ok().map(Program::line);
@@ -195,11 +195,12 @@ impl<'a> Reproduction<'a> {
             if let (Some(reason), None) = (counts.iter().find_map(|counts| counts.as_ref().err()), &run.absent) {
                 section.failures.push(format!("{}: {reason}", run.of));
             }
-            counted.push((counts, line));
+            counted.push(counts);
+            lines.push(line);
         }
-        let first: Vec<Result<Counts, String>> = counted.first().map(|(first, _)| first.clone()).unwrap_or_default();
+        let first: Vec<Result<Counts, String>> = counted.first().cloned().unwrap_or_default();
         for row in &item.rows {
-            for (index, (column, (counts, run))) in item.columns.iter().zip(&counted).enumerate() {
+            for (index, (column, (counts, run))) in item.columns.iter().zip(counted.iter().zip(&lines)).enumerate() {
                 let paper = row.value(index);
                 // What stands only in the paper's text stands there for some columns only.
                 let (Some(measure), false) = (row.measure, row.source.is_some() && paper.is_none()) else {
