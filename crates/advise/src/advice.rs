@@ -19,8 +19,8 @@ use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
 use crate::words::NOTHING;
 use crate::{
-    basis, cdpc, cdpc_in_words, facts, faults, homes, regions, samples, shares, sharing, slots_in_words, todo, verdict,
-    work,
+    basis, cdpc, cdpc_in_words, facts, faults, homes, huge, regions, samples, shares, sharing, slots_in_words, todo,
+    verdict, work,
 };
 
 /// Structures and collisions that an advice names.
@@ -192,6 +192,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     notes.extend(cdpc_of.filter(|cdpc| cdpc.malformed_summaries > 0).map(cdpc_in_words));
     let names: Vec<Name> = config.policies.iter().map(|policy| policy.name.clone()).collect();
     let mut advice = advice_of(machine, facts, &plan.baseline, &names, outcomes, notes);
+    huge::weigh(trace, settings, &config, &mut advice)?;
     advice.slots = slots;
     advice.timeline = timeline;
     advice.profile = profile;
@@ -241,7 +242,8 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
 fn best_colors<'a>(advice: &'a Advice, base: &Outcome) -> Option<(&'a str, f64)> {
     let gain = |outcome: &'a Outcome| (outcome.policy.as_str(), basis::gain(base, outcome));
     let same_order = advice.policies.iter().filter(|outcome| outcome.order == base.order);
-    let best = same_order.map(gain).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let not_refused = same_order.filter(|outcome| !advice.refused.contains(&outcome.policy));
+    let best = not_refused.map(gain).max_by(|a, b| a.1.total_cmp(&b.1))?;
     (best.1 >= NOTHING).then_some(best)
 }
 

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use policy::{Kind, Name};
 use results::{Cache, CdpcAdvice, CdpcArray, CdpcRival, Change, Outcome, Structure, count, percent, time};
 
+use crate::huge;
 use crate::names::outcome_of;
 use crate::words::{NOTHING, list, saved};
 
@@ -30,6 +31,7 @@ pub fn advice(policies: &[Outcome], base: &Outcome, name: &Name) -> Option<CdpcA
         cache: outer.name,
         against: rivals,
         next: String::new(),
+        huge_pages: None,
         verdict: String::new(),
     };
     if gains(&advice) {
@@ -41,8 +43,27 @@ pub fn advice(policies: &[Outcome], base: &Outcome, name: &Name) -> Option<CdpcA
 
 /// Whether any of the others would be slower by more than nothing, and none faster.
 pub fn gains(advice: &CdpcAdvice) -> bool {
+    advice.huge_pages.as_ref().is_none_or(huge::gains) && gains_on_small_pages(advice)
+}
+
+fn gains_on_small_pages(advice: &CdpcAdvice) -> bool {
     let gains = || advice.against.iter().map(|rival| rival.gain);
     gains().any(|gain| gain >= NOTHING) && gains().all(|gain| gain > -NOTHING)
+}
+
+/// What is said once it is known what the hints lose by huge pages.
+pub fn weighed(advice: &mut CdpcAdvice) {
+    let Some(lost) = &advice.huge_pages else { return };
+    let (before, after) = (time(lost.against_ns), time(lost.wall_ns));
+    let weighed = format!("{}: {after} instead of {before}", huge::in_words(lost));
+    match (huge::gains(lost), lost.refused) {
+        (true, _) => advice.verdict += &format!(" Where data is on huge pages, {weighed}."),
+        (false, refused) => {
+            let why = if refused { "is refused" } else { "gains nothing" };
+            advice.verdict = format!("Compiler-directed page coloring {why} where data is on huge pages: {weighed}.");
+            advice.next.clear();
+        }
+    }
 }
 
 fn what_to_do(advice: &CdpcAdvice) -> String {
