@@ -176,20 +176,28 @@ impl<'a> Partition<'a> {
         };
         let runs = self.settings.simulate(self.trace, &config)?;
         let on_huge = self.on_huge(&proposals, &runs)?;
-        let mut tried = proposals
-            .into_iter()
-            .zip(runs)
-            .zip(on_huge)
-            .map(|((proposal, run), on_huge)| Tried { proposal, run, on_huge });
-        let Some(mut best) = tried.next() else {
+        let tried = proposals.into_iter().zip(runs).zip(on_huge);
+        let mut tried: Vec<Tried> = tried
+            .map(|((proposal, run), on_huge)| Tried { proposal, run, on_huge })
+            .collect();
+        let best_by = |wall: &dyn Fn(&Tried) -> u64| {
+            let better = |best: usize, at: usize| {
+                let less = wall(&tried[best]) as f64 - wall(&tried[at]) as f64;
+                if less > BETTER * self.wall as f64 { at } else { best }
+            };
+            (0..tried.len()).reduce(better)
+        };
+        let on_small = |tried: &Tried| tried.run.outcome.time_ns.wall;
+        let gains = |&at: &usize| {
+            tried[at]
+                .on_huge
+                .is_none_or(|times| saved(times.plain, times.colored) >= NOTHING)
+        };
+        // Where none gains on huge pages, it is said of the one that does on small ones.
+        let best = best_by(&Tried::wall).filter(gains).or_else(|| best_by(&on_small));
+        let Some(mut best) = best.map(|best| tried.swap_remove(best)) else {
             return Ok(None);
         };
-        for other in tried {
-            let less = best.wall() as f64 - other.wall() as f64;
-            if less > BETTER * self.wall as f64 {
-                best = other;
-            }
-        }
         best.run.outcome.policy += " (proposed)";
         if saved(self.wall, best.run.outcome.time_ns.wall) < NOTHING && !self.settings.every() {
             return Ok(Some(best));

@@ -463,7 +463,10 @@ impl Advise {
     /// Whether what malloc gives the program is on huge pages where it asks for them.
     fn asks_huge_pages(&self, trace: &::trace::Trace) -> bool {
         // The environment of a trace that was recorded before is not known.
-        let inherited = self.trace.is_none().then(|| std::env::var(tunables::VARIABLE).ok());
+        let inherited = self
+            .trace
+            .is_none()
+            .then(|| std::env::var(results::allocators::TUNABLES).ok());
         let header = trace.header();
         let recorded = std::iter::once(&header.program)
             .chain(&header.arguments)
