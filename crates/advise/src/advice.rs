@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use machine::Machine;
 use policy::{Kind, Name};
-use results::{Advice, Collision, Facts, Outcome, Profile, SourceLine, Structure};
+use results::{Advice, Collision, Facts, HugePagesLost, Outcome, Profile, SourceLine, Structure};
 use sim::{Config, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
@@ -192,7 +192,9 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     notes.extend(cdpc_of.filter(|cdpc| cdpc.malformed_summaries > 0).map(cdpc_in_words));
     let names: Vec<Name> = config.policies.iter().map(|policy| policy.name.clone()).collect();
     let mut advice = advice_of(machine, facts, &plan.baseline, &names, outcomes, notes);
-    huge::weigh(trace, settings, &config, &mut advice)?;
+    for (policy, lost) in huge::weigh(trace, settings, &config, &advice)? {
+        weighed(&mut advice, policy, lost);
+    }
     advice.slots = slots;
     advice.timeline = timeline;
     advice.profile = profile;
@@ -236,6 +238,29 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         profile.keep(Profile::KEPT);
     }
     Ok(advice)
+}
+
+/// What is said of a policy that loses huge pages; one that gains nothing with that is none of the advice.
+fn weighed(advice: &mut Advice, policy: String, lost: HugePagesLost) {
+    let gains = huge::gains(&lost);
+    match advice.cdpc.as_mut().filter(|cdpc| cdpc.policy == policy) {
+        Some(cdpc) => {
+            cdpc.huge_pages = Some(lost);
+            cdpc::weighed(cdpc);
+        }
+        None if gains => {}
+        // Slots that the program or a plan describes have no part of their own in an advice.
+        None => {
+            let not = if lost.refused { "is refused" } else { "gains nothing" };
+            let words = huge::in_words(&lost);
+            advice
+                .notes
+                .push(format!("`{policy}` {not} where data is on huge pages: {words}"));
+        }
+    }
+    if !gains {
+        advice.refused.push(policy);
+    }
 }
 
 /// The policy of colors that gains most, and what.

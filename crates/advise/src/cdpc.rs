@@ -253,6 +253,44 @@ mod tests {
     }
 
     #[test]
+    fn hints_that_lose_more_by_huge_pages_are_refused_with_both_numbers() {
+        let lost = |gain_ns: i64, loss_ns: i64| results::HugePagesLost {
+            bytes: 4 << 20,
+            against_ns: 1_000_000_000,
+            wall_ns: (1_000_000_000 - gain_ns + loss_ns) as u64,
+            gain_ns,
+            loss_ns,
+            refused: loss_ns > gain_ns,
+        };
+        let weighed = |lost| {
+            let mut advice = advised([4e9, 2e9, 3e9, 1e9], 10, 1000);
+            advice.huge_pages = Some(lost);
+            super::weighed(&mut advice);
+            advice
+        };
+        let refused = weighed(lost(300_000_000, 500_000_000));
+        assert!(!gains(&refused) && refused.next.is_empty());
+        assert_eq!(
+            refused.verdict,
+            "Compiler-directed page coloring is refused where data is on huge pages: fewer misses save 300 ms, and 4.00 MB of its \
+             data that leave huge pages for it cost 500 ms by walks of the TLB and page faults: 1.20 s instead of 1.00 s."
+        );
+        let kept = weighed(lost(300_000_000, 100_000_000));
+        assert!(gains(&kept) && !kept.next.is_empty());
+        assert!(
+            kept.verdict.contains("would save") && kept.verdict.ends_with("800 ms instead of 1.00 s."),
+            "{}",
+            kept.verdict
+        );
+        let nothing = weighed(lost(300_000_000, 300_000_000));
+        assert!(
+            !gains(&nothing) && nothing.verdict.contains("gains nothing"),
+            "{}",
+            nothing.verdict
+        );
+    }
+
+    #[test]
     fn without_hints_there_is_no_advice() {
         let plain = outcome("random", 1.0, 1, 1);
         let name = "random".parse().unwrap();

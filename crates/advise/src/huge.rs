@@ -97,10 +97,15 @@ pub fn in_words(lost: &HugePagesLost) -> String {
     )
 }
 
-/// Weighs the policies that color data by its own (`cdpc`, slots that are described) where they gain something, and says in `advice`
-/// what comes of it.
-pub fn weigh(trace: &Trace, settings: &Settings, config: &Config, advice: &mut Advice) -> Result<(), SimError> {
-    let Some(base) = advice.base() else { return Ok(()) };
+/// Weighs the policies that give data colors of its own (`cdpc`, slots that are described) where they gain something: by name.
+pub fn weigh(
+    trace: &Trace,
+    settings: &Settings,
+    config: &Config,
+    advice: &Advice,
+) -> Result<Vec<(String, HugePagesLost)>, SimError> {
+    let none = Ok(Vec::new());
+    let Some(base) = advice.base() else { return none };
     let spec_of = |outcome: &Outcome| {
         let same = |spec: &&PolicySpec| spec.name.to_string() == outcome.policy;
         config.policies.iter().find(same).cloned()
@@ -113,14 +118,14 @@ pub fn weigh(trace: &Trace, settings: &Settings, config: &Config, advice: &mut A
         .collect();
     let structures = base.structures.as_deref().unwrap_or_default();
     let (Some(plain), false) = (spec_of(base), colored.is_empty()) else {
-        return Ok(());
+        return none;
     };
     let specs = std::iter::once(plain).chain(colored.iter().map(|(_, spec)| spec.clone()));
     let Some(walls) = walls(trace, settings, config, structures, specs.collect())? else {
-        return Ok(());
+        return none;
     };
     let Some((&plain, walls)) = walls.split_first() else {
-        return Ok(());
+        return none;
     };
     let weighed = colored.iter().zip(walls).map(|((outcome, _), &wall)| {
         let pages = outcome.cdpc.as_ref().map_or(0, |cdpc| cdpc.asked);
@@ -136,26 +141,7 @@ pub fn weigh(trace: &Trace, settings: &Settings, config: &Config, advice: &mut A
         let huge = Pair { plain, colored: wall };
         (outcome.policy.clone(), self::weighed(small, huge, lost))
     });
-    let weighed: Vec<(String, HugePagesLost)> = weighed.collect();
-    for (policy, lost) in weighed {
-        if !gains(&lost) {
-            advice.refused.push(policy.clone());
-        }
-        match advice.cdpc.as_mut().filter(|cdpc| cdpc.policy == policy) {
-            Some(cdpc) => {
-                cdpc.huge_pages = Some(lost);
-                crate::cdpc::weighed(cdpc);
-            }
-            // Slots that the program or a plan describes have no part of their own in an advice.
-            None if gains(&lost) => {}
-            None => {
-                let not = if lost.refused { "is refused" } else { "gains nothing" };
-                let note = format!("`{policy}` {not} where data is on huge pages: {}", in_words(&lost));
-                advice.notes.push(note);
-            }
-        }
-    }
-    Ok(())
+    Ok(weighed.collect())
 }
 
 #[cfg(test)]
