@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use machine::Machine;
 use policy::{Kind, Name};
-use results::{Advice, Collision, Facts, Outcome, Profile, SourceLine, Structure};
+use results::{Advice, Collision, Facts, HugePagesLost, Outcome, Profile, SourceLine, Structure};
 use sim::{Config, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
@@ -19,8 +19,8 @@ use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
 use crate::words::NOTHING;
 use crate::{
-    basis, cdpc, cdpc_in_words, facts, faults, homes, regions, samples, shares, sharing, slots_in_words, todo, verdict,
-    work,
+    basis, cdpc, cdpc_in_words, facts, faults, homes, huge, regions, samples, shares, sharing, slots_in_words, todo,
+    verdict, work,
 };
 
 /// Structures and collisions that an advice names.
@@ -192,6 +192,9 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     notes.extend(cdpc_of.filter(|cdpc| cdpc.malformed_summaries > 0).map(cdpc_in_words));
     let names: Vec<Name> = config.policies.iter().map(|policy| policy.name.clone()).collect();
     let mut advice = advice_of(machine, facts, &plan.baseline, &names, outcomes, notes);
+    for (policy, lost) in huge::weigh(trace, settings, &config, &advice)? {
+        weighed(&mut advice, policy, lost);
+    }
     advice.slots = slots;
     advice.timeline = timeline;
     advice.profile = profile;
@@ -237,11 +240,35 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     Ok(advice)
 }
 
+/// What is said of a policy that loses huge pages; one that gains nothing with that is none of the advice.
+fn weighed(advice: &mut Advice, policy: String, lost: HugePagesLost) {
+    let gains = huge::gains(&lost);
+    match advice.cdpc.as_mut().filter(|cdpc| cdpc.policy == policy) {
+        Some(cdpc) => {
+            cdpc.huge_pages = Some(lost);
+            cdpc::weighed(cdpc);
+        }
+        None if gains => {}
+        // Slots that the program or a plan describes have no part of their own in an advice.
+        None => {
+            let not = if lost.refused { "is refused" } else { "gains nothing" };
+            let words = huge::in_words(&lost);
+            advice
+                .notes
+                .push(format!("`{policy}` {not} where data is on huge pages: {words}"));
+        }
+    }
+    if !gains {
+        advice.refused.push(policy);
+    }
+}
+
 /// The policy of colors that gains most, and what.
 fn best_colors<'a>(advice: &'a Advice, base: &Outcome) -> Option<(&'a str, f64)> {
     let gain = |outcome: &'a Outcome| (outcome.policy.as_str(), basis::gain(base, outcome));
     let same_order = advice.policies.iter().filter(|outcome| outcome.order == base.order);
-    let best = same_order.map(gain).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let not_refused = same_order.filter(|outcome| !advice.refused.contains(&outcome.policy));
+    let best = not_refused.map(gain).max_by(|a, b| a.1.total_cmp(&b.1))?;
     (best.1 >= NOTHING).then_some(best)
 }
 

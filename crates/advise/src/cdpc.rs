@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use policy::{Kind, Name};
 use results::{Cache, CdpcAdvice, CdpcArray, CdpcRival, Change, Outcome, Structure, count, percent, time};
 
+use crate::huge;
 use crate::names::outcome_of;
 use crate::words::{NOTHING, list, saved};
 
@@ -30,6 +31,7 @@ pub fn advice(policies: &[Outcome], base: &Outcome, name: &Name) -> Option<CdpcA
         cache: outer.name,
         against: rivals,
         next: String::new(),
+        huge_pages: None,
         verdict: String::new(),
     };
     if gains(&advice) {
@@ -41,8 +43,27 @@ pub fn advice(policies: &[Outcome], base: &Outcome, name: &Name) -> Option<CdpcA
 
 /// Whether any of the others would be slower by more than nothing, and none faster.
 pub fn gains(advice: &CdpcAdvice) -> bool {
+    advice.huge_pages.as_ref().is_none_or(huge::gains) && gains_on_small_pages(advice)
+}
+
+fn gains_on_small_pages(advice: &CdpcAdvice) -> bool {
     let gains = || advice.against.iter().map(|rival| rival.gain);
     gains().any(|gain| gain >= NOTHING) && gains().all(|gain| gain > -NOTHING)
+}
+
+/// What is said once it is known what the hints lose by huge pages.
+pub fn weighed(advice: &mut CdpcAdvice) {
+    let Some(lost) = &advice.huge_pages else { return };
+    let (before, after) = (time(lost.against_ns), time(lost.wall_ns));
+    let weighed = format!("{}: {after} instead of {before}", huge::in_words(lost));
+    match (huge::gains(lost), lost.refused) {
+        (true, _) => advice.verdict += &format!(" Where data is on huge pages, {weighed}."),
+        (false, refused) => {
+            let why = if refused { "is refused" } else { "gains nothing" };
+            advice.verdict = format!("Compiler-directed page coloring {why} where data is on huge pages: {weighed}.");
+            advice.next.clear();
+        }
+    }
 }
 
 fn what_to_do(advice: &CdpcAdvice) -> String {
@@ -229,6 +250,44 @@ mod tests {
         );
         let few = advised([1e9; 4], 10_000, 1);
         assert!(few.verdict.contains("are conflicts"), "{}", few.verdict);
+    }
+
+    #[test]
+    fn hints_that_lose_more_by_huge_pages_are_refused_with_both_numbers() {
+        let lost = |gain_ns: i64, loss_ns: i64| results::HugePagesLost {
+            bytes: 4 << 20,
+            against_ns: 1_000_000_000,
+            wall_ns: (1_000_000_000 - gain_ns + loss_ns) as u64,
+            gain_ns,
+            loss_ns,
+            refused: loss_ns > gain_ns,
+        };
+        let weighed = |lost| {
+            let mut advice = advised([4e9, 2e9, 3e9, 1e9], 10, 1000);
+            advice.huge_pages = Some(lost);
+            super::weighed(&mut advice);
+            advice
+        };
+        let refused = weighed(lost(300_000_000, 500_000_000));
+        assert!(!gains(&refused) && refused.next.is_empty());
+        assert_eq!(
+            refused.verdict,
+            "Compiler-directed page coloring is refused where data is on huge pages: fewer misses save 300 ms, and 4.00 MB of its \
+             data that leave huge pages for it cost 500 ms by walks of the TLB and page faults: 1.20 s instead of 1.00 s."
+        );
+        let kept = weighed(lost(300_000_000, 100_000_000));
+        assert!(gains(&kept) && !kept.next.is_empty());
+        assert!(
+            kept.verdict.contains("would save") && kept.verdict.ends_with("800 ms instead of 1.00 s."),
+            "{}",
+            kept.verdict
+        );
+        let nothing = weighed(lost(300_000_000, 300_000_000));
+        assert!(
+            !gains(&nothing) && nothing.verdict.contains("gains nothing"),
+            "{}",
+            nothing.verdict
+        );
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod facts;
 mod faults;
 mod gaps;
 mod homes;
+mod huge;
 mod matters;
 mod names;
 mod native;

@@ -51,6 +51,8 @@ pub struct Settings<'a> {
     pub machine_is: Option<String>,
     /// Why page colors do nothing on the machine, where a measurement has shown that.
     pub no_colors: Option<String>,
+    /// Whether the program asks for huge pages for what malloc gives it.
+    pub asks_huge_pages: bool,
     /// What the whole run took on this machine without the recorder, where that was measured; without what is simulated.
     pub native: Option<Native>,
     /// How far predictions were off on this machine, where that was measured.
@@ -79,6 +81,7 @@ impl Default for Settings<'_> {
             machine_basis: None,
             machine_is: None,
             no_colors: None,
+            asks_huge_pages: false,
             native: None,
             truth: None,
             ran: false,

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use machine::Machine;
+use machine::{HugeData, Machine};
 
-use policy::slots::{Measured, Nothing, Part, Plan, Proposal, Role, What, propose};
+use policy::slots::{Measured, Nothing, Pair, Part, Plan, Proposal, Role, What, on_huge_pages, propose};
 use policy::{Kind, Name};
 use results::site::{Site, Symbol};
-use results::{Cache, Change, Outcome, SlotAdvice, SlotData, StructureKind, bytes, count, percent, time};
+use results::{Cache, Change, Outcome, SlotAdvice, SlotData, Structure, StructureKind, bytes, count, percent, time};
 use sim::structures::Description;
 use sim::{Config, CurveOutcome, CurvesOutcome, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
+use crate::huge;
 use crate::names::{candidates, outcome_of};
 use crate::settings::{Policies, Settings};
 use crate::words::{NOTHING, list, saved};
@@ -29,6 +30,8 @@ pub struct Partition<'a> {
     config: &'a Config,
     baseline: &'a Name,
     wall: u64,
+    /// What data there is, as the baseline's run showed it.
+    structures: &'a [Structure],
     /// How many misses of the outermost cache make a difference to the time.
     matters: f64,
 }
@@ -37,6 +40,16 @@ pub struct Partition<'a> {
 struct Tried {
     proposal: Proposal,
     run: Simulated,
+    /// How long the baseline and this take where data is on huge pages, if any would be.
+    on_huge: Option<Pair>,
+}
+
+impl Tried {
+    /// What it is preferred by.
+    fn wall(&self) -> u64 {
+        self.on_huge
+            .map_or(self.run.outcome.time_ns.wall, |on_huge| on_huge.colored)
+    }
 }
 
 impl<'a> Partition<'a> {
@@ -46,7 +59,7 @@ impl<'a> Partition<'a> {
         settings: &'a Settings<'a>,
         config: &'a Config,
         baseline: &'a Name,
-        outcomes: &[Outcome],
+        outcomes: &'a [Outcome],
     ) -> Partition<'a> {
         let base = outcome_of(outcomes, baseline);
         Partition {
@@ -55,6 +68,7 @@ impl<'a> Partition<'a> {
             config,
             baseline,
             wall: base.map_or(0, |base| base.time_ns.wall),
+            structures: base.and_then(|base| base.structures.as_deref()).unwrap_or_default(),
             matters: base.map_or(0.0, worth),
         }
     }
@@ -129,6 +143,18 @@ impl<'a> Partition<'a> {
             }
         };
         advice.data = best.proposal.parts.iter().map(data).collect();
+        if let Some(on_huge) = best.on_huge {
+            let huge = sim::huge_page_bytes(self.config.machine.page_bytes);
+            let parts = best.proposal.parts.iter();
+            let lost = parts.map(|part| on_huge_pages(measured[part.at].bytes, huge)).sum();
+            let small = Pair {
+                plain: self.wall,
+                colored: advice.wall_ns,
+            };
+            let lost = huge::weighed(small, on_huge, lost);
+            (advice.against_ns, advice.wall_ns) = (lost.against_ns, lost.wall_ns);
+            advice.huge_pages = Some(lost);
+        }
         let mut advice = finished(advice);
         let plan = Plan {
             about: self.about(&advice),
@@ -140,12 +166,7 @@ impl<'a> Partition<'a> {
 
     /// Simulates the proposals; the one that takes least time, the first among those that are as good.
     fn best(&self, proposals: Vec<Proposal>) -> Result<Option<Tried>, SimError> {
-        let slots = Name::first(&[Kind::Color], |traits| traits.slots);
-        let spec = |proposal: &Proposal| PolicySpec {
-            name: self.baseline.recolored(&slots),
-            sets: self.sets(),
-            plan: Some(Arc::new(proposal.plan.clone())),
-        };
+        let spec = |proposal: &Proposal| self.spec(proposal);
         let config = Config {
             policies: proposals.iter().map(spec).collect(),
             detail: Detail::default(),
@@ -154,19 +175,29 @@ impl<'a> Partition<'a> {
             ..self.config.clone()
         };
         let runs = self.settings.simulate(self.trace, &config)?;
-        let mut tried = proposals
-            .into_iter()
-            .zip(runs)
-            .map(|(proposal, run)| Tried { proposal, run });
-        let Some(mut best) = tried.next() else {
+        let on_huge = self.on_huge(&proposals, &runs)?;
+        let tried = proposals.into_iter().zip(runs).zip(on_huge);
+        let mut tried: Vec<Tried> = tried
+            .map(|((proposal, run), on_huge)| Tried { proposal, run, on_huge })
+            .collect();
+        let best_by = |wall: &dyn Fn(&Tried) -> u64| {
+            let better = |best: usize, at: usize| {
+                let less = wall(&tried[best]) as f64 - wall(&tried[at]) as f64;
+                if less > BETTER * self.wall as f64 { at } else { best }
+            };
+            (0..tried.len()).reduce(better)
+        };
+        let on_small = |tried: &Tried| tried.run.outcome.time_ns.wall;
+        let gains = |&at: &usize| {
+            tried[at]
+                .on_huge
+                .is_none_or(|times| saved(times.plain, times.colored) >= NOTHING)
+        };
+        // Where none gains on huge pages, it is said of the one that does on small ones.
+        let best = best_by(&Tried::wall).filter(gains).or_else(|| best_by(&on_small));
+        let Some(mut best) = best.map(|best| tried.swap_remove(best)) else {
             return Ok(None);
         };
-        for other in tried {
-            let less = best.run.outcome.time_ns.wall as f64 - other.run.outcome.time_ns.wall as f64;
-            if less > BETTER * self.wall as f64 {
-                best = other;
-            }
-        }
         best.run.outcome.policy += " (proposed)";
         if saved(self.wall, best.run.outcome.time_ns.wall) < NOTHING && !self.settings.every() {
             return Ok(Some(best));
@@ -191,6 +222,36 @@ impl<'a> Partition<'a> {
             best.run.curves = again.curves;
         }
         Ok(Some(best))
+    }
+
+    fn spec(&self, proposal: &Proposal) -> PolicySpec {
+        let slots = Name::first(&[Kind::Color], |traits| traits.slots);
+        PolicySpec {
+            name: self.baseline.recolored(&slots),
+            sets: self.sets(),
+            plan: Some(Arc::new(proposal.plan.clone())),
+        }
+    }
+
+    /// The times on huge pages of proposals that gain something on small ones, where data would be on huge pages.
+    fn on_huge(&self, proposals: &[Proposal], runs: &[Simulated]) -> Result<Vec<Option<Pair>>, SimError> {
+        let none = vec![None; proposals.len()];
+        let gain = |run: &Simulated| saved(self.wall, run.outcome.time_ns.wall);
+        if runs.iter().all(|run| gain(run) < NOTHING) {
+            return Ok(none);
+        }
+        let baseline = PolicySpec {
+            name: self.baseline.clone(),
+            sets: self.sets(),
+            plan: None,
+        };
+        let specs = std::iter::once(baseline).chain(proposals.iter().map(|proposal| self.spec(proposal)));
+        let walls = huge::walls(self.trace, self.settings, self.config, self.structures, specs.collect())?;
+        let Some([plain, colored @ ..]) = walls.as_deref() else {
+            return Ok(none);
+        };
+        let pair = |&colored: &u64| Pair { plain: *plain, colored };
+        Ok(colored.iter().map(|colored| Some(pair(colored))).collect())
     }
 
     fn sets(&self) -> Vec<String> {
@@ -303,6 +364,8 @@ pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Resul
     };
     let detail = Detail {
         curves: true,
+        // Large ones may be on huge pages.
+        structures: machine.memory.huge_pages != HugeData::Never,
         ..Detail::default()
     };
     let config = settings.config(machine, policies, detail);
@@ -317,12 +380,15 @@ pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Resul
 
 /// Whether a proposed partition is worth anything.
 pub fn gains(advice: &SlotAdvice) -> bool {
-    !advice.data.is_empty() && advice.gain >= NOTHING
+    !advice.data.is_empty() && advice.gain >= NOTHING && advice.huge_pages.is_none_or(|lost| !lost.refused)
 }
 
 /// With what follows from the rest.
 fn finished(mut advice: SlotAdvice) -> SlotAdvice {
     advice.gain = saved(advice.against_ns, advice.wall_ns);
+    if let Some(lost) = advice.huge_pages.filter(|lost| !huge::gains(lost)) {
+        advice.why_not = format!("where data is on huge pages, {}", huge::in_words(&lost));
+    }
     advice.verdict = in_words(&advice);
     advice
 }
@@ -342,11 +408,18 @@ fn in_words(advice: &SlotAdvice) -> String {
         (false, true) => format!("Protecting {protect} by cache slots"),
         _ => format!("Confining {confine} by cache slots"),
     };
+    if advice.huge_pages.is_some_and(|lost| lost.refused) {
+        return format!("{what} is refused: {}.", advice.why_not);
+    }
     if advice.gain < NOTHING {
         return format!("Cache slots would gain nothing: {}.", tried(advice, &lower(&what)));
     }
+    let lost = advice.huge_pages.filter(|lost| lost.bytes > 0);
+    let lost = lost.map_or(String::new(), |lost| {
+        format!(" That is where data is on huge pages: {}.", huge::in_words(&lost))
+    });
     format!(
-        "{what} would save {} of the run time: {} instead of {} under `{}` ({}).",
+        "{what} would save {} of the run time: {} instead of {} under `{}` ({}).{lost}",
         percent(advice.gain),
         time(advice.wall_ns),
         time(advice.against_ns),

@@ -56,6 +56,8 @@ pub fn verdict(advice: &Advice) -> String {
         match slots::gains(slots) {
             true if basis::may_be_chance(advice, &slots.policy) => noes.push(("cache slots", CHANCE)),
             true => text.push(slots.verdict.clone()),
+            // A gain that is lost again is no gain that there never was.
+            false if slots.huge_pages.is_some_and(|lost| lost.refused) => text.push(slots.verdict.clone()),
             false => noes.push(("cache slots", &slots.verdict)),
         }
     }
@@ -65,6 +67,7 @@ pub fn verdict(advice: &Advice) -> String {
                 noes.push(("compiler-directed page coloring", CHANCE))
             }
             true => text.push(cdpc.verdict.clone()),
+            false if cdpc.huge_pages.is_some_and(|lost| lost.refused) => text.push(cdpc.verdict.clone()),
             false => noes.push(("compiler-directed page coloring", &cdpc.verdict)),
         }
     }
@@ -188,6 +191,7 @@ fn placement(advice: &Advice) -> (bool, String) {
         .filter(|outcome| outcome.order == base.order)
         // What is proposed has a sentence of its own.
         .filter(|outcome| advice.slots.as_ref().is_none_or(|slots| slots.policy != outcome.policy))
+        .filter(|outcome| !advice.refused.contains(&outcome.policy))
         .collect();
     let (Some(best), Some(worst)) = (policies.first(), policies.last()) else {
         return (true, "No policy was simulated.".to_string());

@@ -99,6 +99,7 @@ mod containers;
 #[allow(unsafe_code)]
 mod data;
 mod error;
+mod huge;
 mod ledger;
 mod means;
 #[allow(unsafe_code)]
@@ -116,6 +117,7 @@ pub use application::{Application, Slot};
 pub use containers::{InSlot, Keeping};
 pub use data::{DataSet, Part};
 pub use error::Error;
+pub use huge::HugePages;
 pub use ledger::{Given, Ledger};
 pub use means::Means;
 pub use place::Place;

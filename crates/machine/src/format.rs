@@ -47,6 +47,7 @@
 //! | `memory.upgrade_ns` | 0 | what an upgrade occupies the bus for; only with `bandwidth_gbps` |
 //! | `memory.fault_ns` | 0 | 0 to 1e6; the first touch of a page of 4 KiB |
 //! | `memory.clear_ns` | 0 | 0 to 1e6; each further 4 KiB of a larger page |
+//! | `memory.huge_pages` | `never` | or `madvise`, `always`: the data that the system puts on huge pages by itself; for advice on colors of pages |
 //! | `memory.frames_per_node` | 0 | more than any program touches |
 //! | `memory.distances` | [] | nodes x nodes, 10 on the diagonal, else 10 to 255 |
 //! | `[[memory.tier]]` | none | a node without cpus, see [`Tier`]: `name`, `latency_ns` |
@@ -80,8 +81,8 @@ use crate::error::{Fault, MachineError, nearest};
 use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
 use crate::model::{
-    Cache, Core, Gains, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement, SoftwarePrefetch,
-    Stride, Tier, Tlb, Write,
+    Cache, Core, Gains, HugeData, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement,
+    SoftwarePrefetch, Stride, Tier, Tlb, Write,
 };
 use crate::presets::{preset, presets};
 
@@ -396,6 +397,17 @@ fn memory(mut keys: Keys, lines: &mut Lines) -> Result<Memory, Fault> {
         upgrade_ns: keys.number("upgrade_ns", lines)?.unwrap_or(0.0),
         fault_ns: keys.number("fault_ns", lines)?.unwrap_or(0.0),
         clear_ns: keys.number("clear_ns", lines)?.unwrap_or(0.0),
+        huge_pages: keys
+            .word(
+                "huge_pages",
+                &[
+                    ("never", HugeData::Never),
+                    ("madvise", HugeData::Madvise),
+                    ("always", HugeData::Always),
+                ],
+                lines,
+            )?
+            .unwrap_or_default(),
         frames_per_node: keys.integer("frames_per_node", i64::MAX as u64, lines)?.unwrap_or(0),
         distances: keys.array("distances", lines, |row, path| {
             elements(row, path)?

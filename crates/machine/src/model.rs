@@ -313,6 +313,10 @@ pub struct Memory {
     pub fault_ns: f64,
     /// What each further 4 KiB of a larger page adds to that, 0 to 1e6.
     pub clear_ns: f64,
+    /// The data that is on huge pages where nothing keeps it from there. No simulation goes by it unless it is asked to (a change
+    /// of the program); advice on colors of pages is weighed by it.
+    #[serde(skip_serializing_if = "HugeData::is_never")]
+    pub huge_pages: HugeData,
     /// Page frames of one node; 0: more than any program touches.
     pub frames_per_node: u64,
     /// Relative distances between nodes as in ACPI's SLIT (10: local), row by row; empty where
@@ -322,6 +326,42 @@ pub struct Memory {
     /// Nodes without cpus. Their numbers follow those of the nodes above.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<Tier>,
+}
+
+/// The data that Linux puts on transparent huge pages by itself (`/sys/kernel/mm/transparent_hugepage/enabled`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HugeData {
+    #[default]
+    Never,
+    /// Data that the program asks for it.
+    Madvise,
+    Always,
+}
+
+impl HugeData {
+    /// By the kernel's own word; any other is none that gives huge pages.
+    pub fn of_word(word: &str) -> HugeData {
+        match word {
+            "always" => HugeData::Always,
+            "madvise" => HugeData::Madvise,
+            _ => HugeData::Never,
+        }
+    }
+
+    /// Whether data is put there. `asked`: the program asks for it.
+    pub fn gives(self, asked: bool) -> bool {
+        match self {
+            HugeData::Never => false,
+            HugeData::Madvise => asked,
+            HugeData::Always => true,
+        }
+    }
+
+    /// Where nothing is.
+    fn is_never(&self) -> bool {
+        *self == HugeData::Never
+    }
 }
 
 /// A node without cpus: memory behind CXL, or of a slower kind.

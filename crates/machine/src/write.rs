@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::model::{Cache, Index, Kind, Machine, Regions, Replacement, Write};
+use crate::model::{Cache, HugeData, Index, Kind, Machine, Regions, Replacement, Write};
 
 impl Machine {
     /// A description that [`crate::from_toml`] reads back as this machine.
@@ -41,6 +41,11 @@ impl Machine {
         if memory.fault_ns > 0.0 || memory.clear_ns > 0.0 {
             out.key("fault_ns", number(memory.fault_ns));
             out.key("clear_ns", number(memory.clear_ns));
+        }
+        match memory.huge_pages {
+            HugeData::Never => {}
+            HugeData::Madvise => out.key("huge_pages", text("madvise")),
+            HugeData::Always => out.key("huge_pages", text("always")),
         }
         out.key("frames_per_node", memory.frames_per_node);
         if !memory.distances.is_empty() {

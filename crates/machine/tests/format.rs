@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use machine::{
-    Cache, Core, Gains, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement, SoftwarePrefetch,
-    Stride, Tier, Tlb, Write, from_toml, load, presets,
+    Cache, Core, Gains, HugeData, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement,
+    SoftwarePrefetch, Stride, Tier, Tlb, Write, from_toml, load, presets,
 };
 use proptest::prelude::*;
 
@@ -180,7 +180,7 @@ fn errors_name_file_line_key_what_was_found_and_what_is_allowed() {
             26,
             "local_ns = 1\nlocl_ns = 2",
             "m.toml:27: memory.locl_ns: there is no such key (did you mean `local_ns`?); the keys here are \
-            nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, upgrade_ns, fault_ns, clear_ns, frames_per_node, distances, tier",
+            nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, upgrade_ns, fault_ns, clear_ns, huge_pages, frames_per_node, distances, tier",
         ),
         (
             26,
@@ -465,6 +465,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 upgrade_ns: bandwidth_gbps / 3.0,
                 fault_ns: (levels as f64 - 1.0) * 500.5,
                 clear_ns: (levels as f64 - 1.0) * 40.25,
+                huge_pages: [HugeData::Never, HugeData::Madvise, HugeData::Always][levels % 3],
                 frames_per_node,
                 distances: if has_distances {
                     (0..nodes).map(row).collect()

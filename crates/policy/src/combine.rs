@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::best_homes::{BestHomes, HomesFrom};
 use crate::cdpc::{PageColors, Wanted};
+use crate::page::Page;
 use crate::seam::{
     Accessed, Action, Interest, MissAt, Observation, Placement, Policy, Prices, Touch, World, one_by_one,
 };
@@ -97,6 +98,10 @@ impl Policy for Combined {
 
     fn wants_bounds(&self) -> bool {
         self.parts.iter().any(|part| part.wants_bounds())
+    }
+
+    fn colors(&self, page: Page) -> bool {
+        self.parts.iter().any(|part| part.colors(page))
     }
 
     fn slots(&self) -> Option<results::Slots> {

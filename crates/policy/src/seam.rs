@@ -366,6 +366,12 @@ pub trait Policy: Send {
         false
     }
 
+    /// Whether a page has a color for the sake of the data on it: a page of a data set that was given colors, or one with a hint.
+    /// Systems keep such a page out of huge pages. What every page is given, whatever is on it, is no such color.
+    fn colors(&self, _page: Page) -> bool {
+        false
+    }
+
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<results::Slots> {
         None

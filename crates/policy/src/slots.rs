@@ -9,6 +9,7 @@ mod caches;
 mod choose;
 mod claim;
 mod decide;
+mod huge;
 mod ids;
 mod plan;
 mod propose;
@@ -18,6 +19,7 @@ mod used;
 
 pub use allocator::{Allocator, DataSet, Grant, OWNER_LIMIT, Owner, SetId, SlotId, Space};
 pub use caches::{Caches, InvalidCaches, Kind, Status};
+pub use huge::{Pair, Times, Weighed, on_huge_pages};
 pub use plan::{PLAN_LIMIT, Plan, PlanError, PlannedData, PlannedSlot, What};
 pub use propose::{Measured, Nothing, Part, Proposal, Role, propose};
 pub use refused::{Free, Refused};

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use live::cdpc::Coloring;
 use live::discovery::ColorsFrom;
 use live::protocol::{Alignment, CdpcReport, Directed, Report, State as Stage};
+use live::slots::HugePages;
 use live::summaries::domicile_loop;
 use live::{Colors, Others, PAGE_BYTES};
 use policy::cdpc::Loop;
@@ -45,6 +46,7 @@ struct State {
     /// Finding out what works here.
     opening: Duration,
     notes: Vec<String>,
+    huge_pages: HugePages,
     reported: Option<Instant>,
 }
 
@@ -77,6 +79,7 @@ fn arm(directed: &Directed, colors: Colors) -> Result<(), String> {
         align,
         opening: began.elapsed(),
         notes: Vec::new(),
+        huge_pages: HugePages::here(),
         reported: None,
     });
     PROCESS.store(std::process::id(), Ordering::Release);
@@ -286,6 +289,10 @@ impl State {
             notes: self.notes.iter().chain(&outcome.notes).cloned().collect(),
             ..Report::default()
         };
+        let bytes = outcome.report.pages * live::PAGE_BYTES as u64;
+        report
+            .notes
+            .extend(HugePages::in_words(self.huge_pages.lost(bytes, false)));
         let forks = FORKS.load(Ordering::Relaxed);
         if forks > 0 {
             report.notes.push(end::forked(forks));

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use live::protocol::{DataReport, Report, Slate, State as Stage};
+use live::protocol::{DataReport, Report, Share, Slate, State as Stage, Target, What};
+use live::slots::HugePages;
+use results::site::Memory;
 
 use crate::placing::{self, FORKS, State, Stay};
 use crate::{aside, cdpc};
@@ -103,6 +105,14 @@ pub fn write(state: &State, at_end: bool) {
         if data.names.iter().all(|share| share.blocks == 0) {
             data.notes.push("no memory of that name so far".to_string());
         }
+        let targets = state.instructions.targets.iter().zip(&state.shares);
+        let own = targets.filter(|(target, _)| target.data_set == number);
+        let lost = |(target, (share, _)): (&Target, &(Share, u64))| {
+            let malloced = matches!(&target.what, What::Site(site) if site.from != Some(Memory::Map));
+            state.huge_pages.lost(share.peak_bytes, malloced)
+        };
+        let lost: u64 = own.map(lost).sum();
+        data.notes.extend(HugePages::in_words(lost));
         if at_end {
             let census = state.data_sets.count(number);
             data.pages = (census.pages - census.absent) as u64;

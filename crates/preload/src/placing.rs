@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use live::protocol::{Instructions, Share};
+use live::slots::HugePages;
 use live::{PAGE_BYTES, Pages};
 use results::site::Memory;
 use sys::cancellation::Uncancelled;
@@ -79,6 +80,8 @@ pub struct State {
     pub start_time: Duration,
     pub allocation_time: Duration,
     pub notes: Vec<String>,
+    /// Looked up before `main`: whoever reads the environment later may meet who changes it.
+    pub huge_pages: HugePages,
     reported: Option<Instant>,
 }
 
@@ -97,6 +100,7 @@ impl State {
             start_time: Duration::ZERO,
             allocation_time: Duration::ZERO,
             notes: Vec::new(),
+            huge_pages: HugePages::here(),
             reported: None,
         }
     }

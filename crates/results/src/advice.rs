@@ -90,6 +90,9 @@ pub struct Advice {
     /// What became of a changed program, predicted and measured; absent where none was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+    /// Policies that gain something only where no data is on huge pages: they lose more by small ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// What placement can gain, in a sentence or two.
     pub verdict: String,
     /// What is only an estimate, and why.

@@ -26,6 +26,15 @@ pub const MALLOCS: &[&str] = &[
     "minimal_malloc",
 ];
 
+/// The variable of glibc by which malloc is tuned ("Memory Allocation Tunables" of its manual).
+pub const TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// Whether such tunables ask for huge pages, by the last word of them on that; 0 is off.
+pub fn asks_huge_pages(tunables: &str) -> Option<bool> {
+    let (_, value) = tunables.rsplit_once("glibc.malloc.hugetlb=")?;
+    Some(value.starts_with(|digit: char| ('1'..='9').contains(&digit)))
+}
+
 /// A function's name without what the C library puts in front of it.
 pub fn plain(function: &str) -> &str {
     let plain = function.trim_start_matches("__GI_").trim_start_matches('_');

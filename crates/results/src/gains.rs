@@ -76,8 +76,31 @@ pub struct SlotAdvice {
     /// The plan, as a file of `domicile run --slots` and `domicile simulate --slots`; where it was written.
     pub plan: String,
     pub written: Option<String>,
+    /// What is lost by huge pages, where data would be on them; the times above are those on huge pages then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<HugePagesLost>,
     /// All this in words.
     pub verdict: String,
+}
+
+/// What colors of pages lose where the system puts data on huge pages: the pages that they color are small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct HugePagesLost {
+    /// Bytes of the colored data that would be on huge pages.
+    pub bytes: u64,
+    /// Predicted time of the whole run on huge pages as things are, and with the colors, whose data is on small pages.
+    #[serde(deserialize_with = "ns")]
+    pub against_ns: u64,
+    #[serde(deserialize_with = "ns")]
+    pub wall_ns: u64,
+    /// What is saved of the time by fewer misses, and what is lost of it by walks of the TLB and page faults; the one less the other
+    /// is `against_ns` less `wall_ns`.
+    pub gain_ns: i64,
+    pub loss_ns: i64,
+    /// Whether more is lost than saved.
+    pub refused: bool,
 }
 
 /// One data structure of a plan.
@@ -117,6 +140,9 @@ pub struct CdpcAdvice {
     pub arrays: Vec<CdpcArray>,
     /// What to do for it; empty where nothing is gained.
     pub next: String,
+    /// What is lost by huge pages, where data would be on them; the times above are those on small pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<HugePagesLost>,
     /// All this in words.
     pub verdict: String,
 }

@@ -61,7 +61,9 @@ pub use daemon::{DaemonColors, DaemonFrames, DaemonMemory, DaemonPressure, Daemo
 pub use detail::{Collision, LineStructure, Page, Side, SourceLine, Structure, StructureKind, Thread};
 pub use doctor::{Doctor, Facility, Works};
 pub use document::{Document, Unreadable, values};
-pub use gains::{CacheChange, CdpcAdvice, CdpcArray, CdpcRival, Change, SlotAdvice, SlotData, WorkAdvice};
+pub use gains::{
+    CacheChange, CdpcAdvice, CdpcArray, CdpcRival, Change, HugePagesLost, SlotAdvice, SlotData, WorkAdvice,
+};
 pub use hints::{
     BroughtBlocks, ExplainedHints, ExplainedPolicy, ExplainedProcess, HintedArray, HintedMachine, HintedSegment,
     HintedSet, MappedArray, MappedPage, PageMap, WeighedArrays,

@@ -167,6 +167,7 @@ fn machine(cpus: u32) -> Machine {
             upgrade_ns: 0.0,
             fault_ns: 0.0,
             clear_ns: 0.0,
+            huge_pages: machine::HugeData::Never,
             frames_per_node: 0,
             distances: Vec::new(),
             tiers: Vec::new(),

@@ -256,6 +256,14 @@ impl Engine {
         on_huge.unwrap_or(self.refill)
     }
 
+    /// Finds out whether the page at hand is on a huge one, where some data is. A page with a color of its own is not.
+    #[inline(always)]
+    pub fn look_for_huge(&mut self, space: u32, number: u64) {
+        if let Some(huge_pages) = &mut self.huge_pages {
+            huge_pages.here = huge_pages.asked && !self.homes.policy.colors(Page { space, number });
+        }
+    }
+
     /// Where a piece's line goes in a cache.
     #[inline(always)]
     pub fn set_line(&self, a: &Access, step: &Step) -> SetLine {

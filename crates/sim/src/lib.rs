@@ -78,3 +78,8 @@ pub use outcome::{OtherNodes, Sharing, Simulated, ThreadSet};
 pub use scheduling::{Scheduling, Times};
 pub use simulate::{page_map, page_map_of_refs, simulate, simulate_refs, simulate_trace_with, simulate_with};
 pub use slots::caches as slot_caches;
+
+/// Bytes of a huge page on a machine with such pages.
+pub fn huge_page_bytes(page_bytes: u64) -> u64 {
+    changes::HugePages::bytes(page_bytes)
+}

@@ -104,7 +104,7 @@ impl Engine {
         for part in parts {
             self.moved = part.moved;
             if let Some(huge_pages) = &mut self.huge_pages {
-                huge_pages.here = part.huge_pages;
+                huge_pages.asked = part.huge_pages;
             }
             if r.op == Op::Prefetch {
                 self.software_prefetch_asked::<COHERENT>(who, part.from, r.site);
@@ -114,7 +114,7 @@ impl Engine {
         }
         self.moved = 0;
         if let Some(huge_pages) = &mut self.huge_pages {
-            huge_pages.here = false;
+            (huge_pages.asked, huge_pages.here) = (false, false);
         }
         Ok(())
     }
@@ -168,6 +168,7 @@ impl Engine {
         let page_bits = self.layout.page_bits;
         let number = from >> page_bits;
         let (page, first) = self.table.touch(who.space, number);
+        self.look_for_huge(who.space, number);
         let mut tlb_missed = false;
         if !self.tlbs.is_empty() {
             self.cpus[who.cpu as usize].counts.tlb_accesses += 1;

@@ -86,6 +86,7 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub fn software_prefetch_asked<const COHERENT: bool>(&mut self, who: Who, address: u64, site: u32) {
+        self.look_for_huge(who.space, address >> self.layout.page_bits);
         let Some(mut prefetches) = self.software_prefetch.take() else {
             return self.ask_overlapping(who, address, site);
         };

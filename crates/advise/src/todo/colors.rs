@@ -68,6 +68,7 @@ pub fn recolored<'a>(advice: &'a Advice, base: &'a Outcome) -> impl Iterator<Ite
     let same_but_color =
         |outcome: &&Outcome| outcome.order == base.order && part(outcome, Kind::Home) == part(base, Kind::Home);
     let others = advice.policies.iter().filter(same_but_color);
+    let others = others.filter(|outcome| !advice.refused.contains(&outcome.policy));
     others.filter_map(move |outcome| {
         let color = part(outcome, Kind::Color).filter(|color| Some(*color) != now)?;
         let slots = outcome

@@ -93,6 +93,14 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
             };
         }
     }
+    let of_slots = advice.slots.iter().map(|slots| (slots.huge_pages, &slots.verdict));
+    let of_hints = advice.cdpc.iter().map(|cdpc| (cdpc.huge_pages, &cdpc.verdict));
+    for (_, verdict) in of_slots
+        .chain(of_hints)
+        .filter(|(lost, _)| lost.is_some_and(|lost| lost.refused))
+    {
+        text += &format!(" {verdict}");
+    }
     if settings.no_colors.is_some() {
         text += " Page colors do nothing here (probe).";
     }

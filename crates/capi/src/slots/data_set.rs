@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use live::slots::ThreadGroup;
+use live::slots::{HugePages, ThreadGroup};
 
 use super::application::Application;
 use super::group::Group;
@@ -128,6 +128,8 @@ impl DataSet {
                 "{left} of {pages} pages could not be given their colors; the one at {:#x}: {}",
                 first.address, first.why
             ));
+        } else if let Some(lost) = HugePages::in_words(live.huge_pages_lost()) {
+            say(lost);
         }
         Ok(done)
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::Error;
+use super::HugePages;
 use super::application::{Application, Defined, Shared, Slot, State};
 use super::ledger::Given;
 use super::ranges::Ranges;
@@ -151,6 +152,17 @@ impl<'m> DataSet<'m> {
     /// Bytes on pages that are covered only in part, which stay where they are.
     pub fn left_out(&self) -> u64 {
         self.bytes() - pages_bytes(&self.ranges.pages())
+    }
+
+    /// Bytes of the placed data that would be on huge pages without its colors; 0 where the system gives it none.
+    pub fn huge_pages_lost(&self) -> u64 {
+        match &self.placed {
+            Some(placed) if !self.application.means.recording => {
+                // What malloc gave it is not known here.
+                HugePages::here().lost(pages_bytes(&placed.runs), false)
+            }
+            _ => 0,
+        }
     }
 
     /// The pages that are placed, or will be.

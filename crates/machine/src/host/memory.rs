@@ -3,7 +3,7 @@
 use sys::nodes::{Access, NodeReading};
 
 use super::{Notes, Trust, assume, list};
-use crate::model::{Memory, Tier};
+use crate::model::{HugeData, Memory, Tier};
 
 /// The nodes of the description and what Linux calls them.
 pub(super) struct DescribedMemory {
@@ -141,6 +141,7 @@ pub(super) fn memory(
         upgrade_ns: 0.0,
         fault_ns: 0.0,
         clear_ns: 0.0,
+        huge_pages: HugeData::Never,
         frames_per_node,
         distances: rows,
         tiers: match used.is_empty() {

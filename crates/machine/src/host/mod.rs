@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::check::CPUS_MAX;
 use crate::error::MachineError;
-use crate::model::Machine;
+use crate::model::{HugeData, Machine};
 
 /// The machine that Linux describes, and how much of it to believe.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -162,7 +162,8 @@ pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
             "this is a guest: its caches are what the hypervisor says, shared with other guests or cut to a part";
         notes.add(Trust::Assumed, "cache", text);
     }
-    let machine = Machine {
+    let huge_pages = huge_pages(root, &mut notes);
+    let mut machine = Machine {
         name: "host".into(),
         clock_mhz: clock_mhz(root, cpu_numbers[0], &mut notes),
         page_bytes,
@@ -176,6 +177,8 @@ pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
         core: None,
         regions: None,
     };
+    let huge_data = huge_pages.as_ref().map(|pages| HugeData::of_word(&pages.enabled));
+    machine.memory.huge_pages = huge_data.unwrap_or_default();
     machine.check()?;
     Ok(HostReport {
         machine,
@@ -186,7 +189,7 @@ pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
         online: list(&cpus.online),
         possible: cpus.possible.as_deref().map(list),
         present: cpus.present.as_deref().map(list),
-        huge_pages: huge_pages(root, &mut notes),
+        huge_pages,
         notes: notes.0,
     })
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::cdpc::{PageColors, Source, Wanted};
+use crate::page::Page;
 use crate::seam::{Placement, Policy, Touch, World};
 use crate::settings::{PolicyError, Settings};
 
@@ -95,5 +96,9 @@ impl Policy for Hinted {
 
     fn take_hints(&mut self, hints: &Arc<PageColors>) {
         self.hints = Arc::clone(hints);
+    }
+
+    fn colors(&self, page: Page) -> bool {
+        self.hints.of(page).is_some()
     }
 }

@@ -134,6 +134,10 @@ impl Policy for SlotColors {
         }
     }
 
+    fn colors(&self, page: Page) -> bool {
+        self.run(page).is_some()
+    }
+
     fn slots(&self) -> Option<results::Slots> {
         Some(self.counts.clone())
     }
@@ -342,12 +346,15 @@ impl SlotColors {
         self.rest = (0..caches.colors).filter(|&color| !private.contains(color)).collect();
     }
 
+    /// The run that a page is of, and its first page, where it is in a data set with colors.
+    fn run(&self, page: Page) -> Option<(&Page, &Run)> {
+        let (first, run) = self.runs.range(..=page).next_back()?;
+        (first.space == page.space && page.number - first.number < run.pages).then_some((first, run))
+    }
+
     /// The color of a page that is in a data set with colors.
     fn color(&self, page: Page, world: &World) -> Option<u32> {
-        let (first, run) = self.runs.range(..=page).next_back()?;
-        if first.space != page.space || page.number - first.number >= run.pages {
-            return None;
-        }
+        let (first, run) = self.run(page)?;
         let colors = &self.sets.get(&run.set)?.held.as_ref()?.colors;
         let place = run.place.wrapping_add(page.number - first.number);
         let count = colors.len().max(1) as u64;

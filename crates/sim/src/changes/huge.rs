@@ -15,7 +15,8 @@ pub struct HugePages {
     entries: PageTable,
     /// Pages in a huge one, as a power of two.
     shift: u32,
-    /// Whether the piece at hand is on huge pages.
+    /// Whether the data at hand is to be on huge pages, and whether the page at hand is on one.
+    pub asked: bool,
     pub here: bool,
     /// What a walk takes where the TLB has an entry for each small page of a huge one; else it has one for all of it.
     split: Option<Units>,
@@ -26,6 +27,7 @@ impl HugePages {
         HugePages {
             entries: PageTable::new(),
             shift: HUGE_BITS.saturating_sub(page_bits),
+            asked: false,
             here: false,
             split: machine.tlb.as_ref().and_then(|tlb| tlb.huge_refill_ns).map(units),
         }

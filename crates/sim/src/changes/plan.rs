@@ -85,8 +85,10 @@ impl Plan {
         if config.changes.is_empty() {
             return Ok(plan);
         }
-        for spec in &config.policies {
-            refuse_policy(&spec.name)?;
+        // Huge pages leave data where it is.
+        let moves = |change: &ProgramChange| !matches!(change, ProgramChange::HugePages { .. });
+        if config.changes.iter().any(moves) {
+            config.policies.iter().try_for_each(|spec| refuse_policy(&spec.name))?;
         }
         let candidates = candidates(structures);
         for (group, change) in config.changes.iter().enumerate() {

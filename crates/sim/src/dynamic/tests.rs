@@ -78,6 +78,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             upgrade_ns: 0.0,
             fault_ns: 0.0,
             clear_ns: 0.0,
+            huge_pages: machine::HugeData::Never,
             frames_per_node,
             distances: Vec::new(),
             tiers: Vec::new(),

@@ -2,6 +2,7 @@
 
 use machine::Machine;
 use policy::cdpc::{Access, Communication, Direction, Loop, Schedule, Summary};
+use results::ProgramChange;
 use trace::{Allocation, Event};
 
 use crate::oracle::both::{self, Setup};
@@ -76,6 +77,34 @@ fn halves(program: &mut Program, rounds: u64) {
 fn halves_loop() -> Loop {
     let arrays = [("a", A), ("b", B)].map(|(name, first)| summary(name, first, 8, Communication::None));
     a_loop("halves", 2, 8, arrays.to_vec())
+}
+
+/// Pages with hints are small where all data is on huge pages; colors that every page gets keep none from there.
+#[test]
+fn what_has_a_hint_is_on_no_huge_page() {
+    const ROUNDS: u64 = 3;
+    let mut machine = machine(2, 8, 0);
+    machine.tlb = Some(machine::Tlb {
+        entries: 2,
+        ways: 2,
+        wired: 0,
+        refill_ns: 20.0,
+        walkers: 0,
+        huge_refill_ns: None,
+    });
+    let mut program = Program::new(2);
+    say(&mut program, 1, &halves_loop());
+    halves(&mut program, ROUNDS);
+    let changes = [ProgramChange::HugePages { data: None }];
+    let setup = Setup {
+        changes: &changes,
+        ..Setup::default()
+    };
+    // Both arrays are in one huge page: each cpu walks once, or for each of its pages in each round.
+    for (policy, walks) in [("page-coloring", 2), ("cdpc", 16 * ROUNDS)] {
+        let outcome = both::run_with(&machine, &program, policy, &setup);
+        assert_eq!(outcome.value()["tlb"]["misses"].as_u64(), Some(walks), "{policy}");
+    }
 }
 
 /// Under page coloring, half of the pages of each cpu compete with the other half, and the rest of the cache is empty;

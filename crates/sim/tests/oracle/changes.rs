@@ -516,8 +516,8 @@ fn what_cannot_be_changed_is_refused() {
     let said = engine::simulate(&machine, &matrix(), &["random"], &setup).expect_err("two changes");
     assert!(said.contains("changed in no other way"), "{said}");
     assert!(refused("tile,bytes=64,data=n", "random").contains("names no data `n`"));
-    assert!(refused("huge-pages", "cdpc").contains("`cdpc`"));
-    assert!(refused("huge-pages", "first-touch+slots").contains("`slots`"));
+    assert!(refused("shift,bytes=8,data=m", "cdpc").contains("`cdpc`"));
+    assert!(refused("shift,bytes=8,data=m", "first-touch+slots").contains("`slots`"));
 }
 
 /// A guest's huge pages that its host keeps in small ones: as many misses as without them, and each takes what it takes there.

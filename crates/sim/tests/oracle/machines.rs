@@ -110,6 +110,7 @@ fn memory() -> impl Strategy<Value = Memory> {
                     upgrade_ns: if bandwidth_gbps > 1.0 { 9.3 } else { 0.0 },
                     fault_ns: 0.0,
                     clear_ns: 0.0,
+                    huge_pages: machine::HugeData::Never,
                     frames_per_node,
                     distances: match distances {
                         Some(_) => (0..nodes as usize).map(row).collect(),

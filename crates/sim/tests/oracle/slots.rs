@@ -4,6 +4,7 @@ use machine::Machine;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use results::ProgramChange;
 use trace::Event;
 
 use crate::oracle::both::{self, Setup};
@@ -191,6 +192,47 @@ fn nothing_said_is_random() {
     assert_eq!(outcomes[0]["time_ns"], outcomes[1]["time_ns"]);
 }
 
+/// Data of a slot is on small pages where all else is on huge ones: so many walks and page faults come back, and they go with the
+/// data set.
+#[test]
+fn what_has_a_slot_is_on_no_huge_page() {
+    let mut machine = machine(1);
+    machine.tlb = Some(machine::Tlb {
+        entries: 2,
+        ways: 2,
+        wired: 0,
+        refill_ns: 20.0,
+        walkers: 0,
+        huge_refill_ns: None,
+    });
+    (machine.memory.fault_ns, machine.memory.clear_ns) = (500.0, 1.0);
+    let changes = [ProgramChange::HugePages { data: None }];
+    let setup = Setup {
+        changes: &changes,
+        ..Setup::default()
+    };
+    // Both arrays are in the huge pages from 0 and from 8 MiB on.
+    let mut alone = Program::new(1);
+    strong_and_streaming(&mut alone);
+    let outcome = both::run_with(&machine, &alone, "slots", &setup);
+    let faults = |outcome: &both::Agreed| outcome.value()["memory"]["page_faults"]["first"].as_u64();
+    assert_eq!(outcome.value()["tlb"]["misses"].as_u64(), Some(2));
+    assert_eq!(faults(&outcome), Some(2));
+
+    let mut program = Program::new(1);
+    program.event(0, slot(1, 4, true));
+    data(&mut program, 1, STRONG, STRONG_PAGES, Some(1));
+    strong_and_streaming(&mut program);
+    program.event(0, Event::DataFree { set: 1 });
+    let after = 3;
+    (0..after).for_each(|page| program.read(0, STRONG + page * PAGE));
+    let outcome = both::run_with(&machine, &program, "slots", &setup);
+    // Each round walks for each page of the array and once for the stream; when its data set is gone, the array is on one huge page.
+    let walks = ROUNDS * (STRONG_PAGES + 1) + 1;
+    assert_eq!(outcome.value()["tlb"]["misses"].as_u64(), Some(walks));
+    assert_eq!(faults(&outcome), Some(STRONG_PAGES + 1));
+}
+
 fn word() -> impl Strategy<Value = Event> {
     let number = || 0..3u64;
     let bytes = prop_oneof![Just(0u64), 1..3000u64, 1..100_000u64];
@@ -230,9 +272,11 @@ proptest! {
         recorded: bool,
         classes: bool,
         confine: bool,
+        huge: bool,
     ) {
         let sets: Vec<String> = confine.then(|| "slots.rest=confine".to_string()).into_iter().collect();
-        let setup = Setup { recorded, classes, sets: &sets, ..Setup::default() };
+        let changes: Vec<_> = huge.then_some(ProgramChange::HugePages { data: None }).into_iter().collect();
+        let setup = Setup { recorded, classes, sets: &sets, changes: &changes, ..Setup::default() };
         for policy in POLICIES {
             both::agree(&machine, &program, policy, &setup)?;
         }

@@ -27,6 +27,7 @@ pub fn machine(cpus: u32, lines: u64) -> Machine {
             upgrade_ns: 0.0,
             fault_ns: 0.0,
             clear_ns: 0.0,
+            huge_pages: machine::HugeData::Never,
             frames_per_node: 0,
             distances: Vec::new(),
             tiers: Vec::new(),

@@ -339,7 +339,7 @@ impl Model<'_> {
     fn prefetch(&mut self, cpu: usize, thread: u32, part: Part, clock: u64) -> u64 {
         let address = part.from;
         let space = self.program.spaces[thread as usize];
-        let page = self.translated(space, address, part.huge);
+        let page = self.translated(space, address, self.is_huge(space, part));
         let Some(prefetches) = &mut self.hierarchy.software_prefetch else {
             if let Some(physical_address) = self.pages.find(space, address, cpu as u32) {
                 let piece = Piece {
@@ -368,6 +368,12 @@ impl Model<'_> {
         let stall = self.hierarchy.prefetch_ahead(cpu as u32, address, physical, clock);
         self.cpus[cpu].time.prefetch += stall;
         stall
+    }
+
+    /// Pages with a color of their own stay small.
+    fn is_huge(&self, space: u32, part: Part) -> bool {
+        let number = part.from / self.machine.page_bytes;
+        part.huge && !self.pages.colors(Page { space, number })
     }
 
     /// What the TLB translates an address by; huge pages are told from others by a space that no program has.
@@ -481,21 +487,22 @@ impl Model<'_> {
     ) -> Result<u64, OutOfFrames> {
         let space = self.program.spaces[thread as usize];
         let (address, size) = (part.from, part.bytes);
-        let page = self.translated(space, address, part.huge);
+        let huge = self.is_huge(space, part);
+        let page = self.translated(space, address, huge);
         let (mut refill, mut tlb_missed) = (0, false);
         if let Some(tlb) = self.tlbs.get_mut(cpu)
             && !tlb.look_up(page)
         {
             tlb_missed = true;
             refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| match tlb.huge_refill_ns {
-                Some(ns) if part.huge => ns,
+                Some(ns) if huge => ns,
                 _ => tlb.refill_ns,
             }));
         }
         let faulted = self
             .faults
             .as_mut()
-            .and_then(|faults| faults.touch(space, address, part.huge));
+            .and_then(|faults| faults.touch(space, address, huge));
         let took_to_fault = faulted.as_ref().map_or(0, |touch| touch.takes);
         if let Some(touch) = faulted {
             let counts = &mut self.cpus[cpu].faults;

@@ -88,6 +88,11 @@ impl Pages {
         self.most_used as u64
     }
 
+    /// Whether a page has a color of its own.
+    pub fn colors(&self, page: Page) -> bool {
+        self.policy.colors(page)
+    }
+
     pub fn interest(&self) -> policy::Interest {
         self.policy.interest()
     }

@@ -11,7 +11,7 @@ use results::{Advice, Outcome, Verified, VerifiedRound, VerifiedTime};
 use sys::clock::children_time;
 
 use super::Advise;
-use super::tunables::{VARIABLE, asks_huge_pages};
+use super::tunables::asks_huge_pages;
 use crate::failure::Failure;
 use crate::verbs::compare::{self, Command, Simulation};
 use crate::verbs::model::HOST;
@@ -109,7 +109,7 @@ impl Advise {
         let trace = folder.path().join(TRACE);
         let simulation = || Simulation::under(&self.model, machine.clone(), &base.policy);
         let small = || simulation()?.of_trace(&trace, false);
-        let inherited = std::env::var(VARIABLE).ok();
+        let inherited = std::env::var(results::allocators::TUNABLES).ok();
         let asks = |words: &[OsString]| asks_huge_pages(words, inherited.as_deref());
         let (counted, pages) = match (asks(&self.command), asks(&command.words)) {
             (false, false) => (small(), None),
