@@ -370,8 +370,8 @@ fn threads_that_move_leave_their_pages() {
     }
 }
 
-/// Twelve threads on eight cpus: by priority they move and leave their pages, with more affinity less, and pages that follow
-/// them bring the misses home.
+/// Twelve threads on eight cpus: by priority they move and leave their pages, with more affinity less, and copies of the
+/// pages bring the misses home.
 #[test]
 fn threads_that_are_scheduled_leave_their_pages() {
     let room = Room::new();
@@ -395,15 +395,8 @@ fn threads_that_are_scheduled_leave_their_pages() {
                 "--page-ns",
                 "1us",
             ];
-            let sets = [
-                "--set",
-                "migrate.trigger=8",
-                "--set",
-                "migrate.hold=4",
-                "--set",
-                "migrate.batch=1",
-            ];
-            let sets = if policy == "migrate" { &sets[..] } else { &[] };
+            let sets = ["--set", "migrate-replicate.trigger=8", "--set", "migrate-replicate.batch=1"];
+            let sets = if policy == "migrate-replicate" { &sets[..] } else { &[] };
             counts(&json(&[&always[..], fast, sets, &["--schedule", schedule, "--policy", policy]].concat())[0])[0]
         };
         let all = 4 * ROUNDS * 12 * OWN_PAGES;
@@ -411,7 +404,7 @@ fn threads_that_are_scheduled_leave_their_pages() {
         let near = local("priority,slice=20us,affinity=200us", "first-touch");
         let far = local("priority,slice=20us,affinity=0", "first-touch");
         assert!(far < near && near < all, "{far}, {near} of {all}");
-        let follows = local("priority,slice=20us,affinity=200us", "migrate");
-        assert!(follows > near, "{follows}, {near} of {all}");
+        let follows = local("priority,slice=20us,affinity=0", "migrate-replicate");
+        assert!(follows > far, "{follows}, {far} of {all}");
     }
 }
