@@ -3,15 +3,15 @@
 //! From the curves that the baseline's run left, [`policy::slots::propose()`] makes plans; those that may gain something are
 //! simulated, and the one that gains most is reported. What is reported was simulated, not read off a curve.
 
+mod named;
+
 use std::sync::Arc;
 
 use machine::{HugeData, Machine};
 
-use policy::slots::{Measured, Nothing, Pair, Part, Plan, Proposal, Role, What, on_huge_pages, propose};
+use policy::slots::{Nothing, Pair, Part, Plan, Proposal, Role, on_huge_pages, propose};
 use policy::{Kind, Name};
-use results::site::{Site, Symbol};
-use results::{Cache, Change, Outcome, SlotAdvice, SlotData, Structure, StructureKind, bytes, count, percent, time};
-use sim::structures::Description;
+use results::{Cache, Change, Outcome, SlotAdvice, SlotData, Structure, bytes, count, percent, time};
 use sim::{Config, CurveOutcome, CurvesOutcome, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
@@ -19,6 +19,7 @@ use crate::huge;
 use crate::names::{candidates, outcome_of};
 use crate::settings::{Policies, Settings};
 use crate::words::{NOTHING, list, saved};
+use named::measured;
 
 /// A plan is preferred to those before it if it saves so much more of the time.
 const BETTER: f64 = 0.005;
@@ -275,54 +276,6 @@ impl<'a> Partition<'a> {
             advice.verdict.clone(),
         ]
     }
-}
-
-/// A structure as a plan can name it.
-fn measured(curve: &CurveOutcome) -> Option<(&CurveOutcome, Measured)> {
-    let (name, what) = named(&curve.what, curve.sizes)?;
-    let measured = Measured {
-        name,
-        what,
-        bytes: curve.what.bytes,
-        accesses: curve.accesses,
-        misses: curve.misses,
-        cold: curve.cold,
-        alone: curve.alone.clone(),
-    };
-    Some((curve, measured))
-}
-
-fn named(of: &Description, sizes: Option<(u64, u64)>) -> Option<(String, What)> {
-    match (of.kind, sizes) {
-        (StructureKind::Symbol, _) => {
-            let mut symbol = Symbol::parse(&of.name);
-            let place = of.file.as_ref().zip(of.line);
-            symbol.place = place.map(|(file, line)| (base(file).to_string(), line));
-            let name = symbol.to_string();
-            let module = None;
-            Some((name, What::Symbol { symbol, module }))
-        }
-        (StructureKind::Heap, Some((at_least, at_most))) => {
-            let site = Site::parse(&of.name)?;
-            let what = What::Site {
-                site,
-                at_least,
-                at_most,
-            };
-            // Blocks of other sizes have the same name.
-            let name = match (at_most, of.blocks) {
-                (u64::MAX, _) => of.name.clone(),
-                (_, 1) => format!("{} of {}", of.name, bytes(of.bytes)),
-                _ => format!("{} up to {}", of.name, bytes(at_most)),
-            };
-            Some((name, what))
-        }
-        _ => None,
-    }
-}
-
-fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn why(nothing: Nothing, cache: &str) -> String {

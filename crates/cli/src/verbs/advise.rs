@@ -448,7 +448,7 @@ impl Advise {
             machine_basis,
             machine_is,
             no_colors: self.model.no_colors(HOST),
-            asks_huge_pages: self.asks_huge_pages(trace),
+            asks_huge_pages: tunables::recorded_asks(trace.header(), &self.command),
             native: self.native.borrow().clone(),
             truth: ::truth::kept(),
             ran: self.trace.is_none(),
@@ -458,21 +458,6 @@ impl Advise {
         let advice = ::advise::advise(trace, machine, &settings);
         bar.finish();
         advice.map_err(|error| simulate::failure(file, error))
-    }
-
-    /// Whether what malloc gives the program is on huge pages where it asks for them.
-    fn asks_huge_pages(&self, trace: &::trace::Trace) -> bool {
-        // The environment of a trace that was recorded before is not known.
-        let inherited = self
-            .trace
-            .is_none()
-            .then(|| std::env::var(results::allocators::TUNABLES).ok());
-        let header = trace.header();
-        let recorded = std::iter::once(&header.program)
-            .chain(&header.arguments)
-            .map(OsString::from);
-        let words: Vec<OsString> = recorded.chain(self.command.iter().cloned()).collect();
-        tunables::asks_huge_pages(&words, inherited.flatten().as_deref())
     }
 
     /// How long the program takes, where that is measured. `status`: what it ends with.

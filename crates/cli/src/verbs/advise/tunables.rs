@@ -2,12 +2,21 @@
 
 use std::ffi::OsString;
 
+use results::allocators::{TUNABLES, asks_huge_pages as asked};
+
 /// Whether a command asks malloc for huge pages: by a word of its own (of `env`, or of a shell's text), else by the variable that it
 /// inherits.
 pub fn asks_huge_pages(words: &[OsString], inherited: Option<&str>) -> bool {
-    let asked = results::allocators::asks_huge_pages;
     let own = words.iter().rev().find_map(|word| asked(&word.to_string_lossy()));
     own.or_else(|| asked(inherited?)).unwrap_or(false)
+}
+
+/// The same of a program that was recorded: by `command` just now, or, where that is empty, before, in an environment that is not known.
+pub fn recorded_asks(header: &trace::Header, command: &[OsString]) -> bool {
+    let inherited = std::env::var(TUNABLES).ok().filter(|_| !command.is_empty());
+    let recorded = std::iter::once(&header.program).chain(&header.arguments);
+    let words: Vec<OsString> = recorded.map(OsString::from).chain(command.iter().cloned()).collect();
+    asks_huge_pages(&words, inherited.as_deref())
 }
 
 #[cfg(test)]
