@@ -395,7 +395,12 @@ fn threads_that_are_scheduled_leave_their_pages() {
                 "--page-ns",
                 "1us",
             ];
-            let sets = ["--set", "migrate-replicate.trigger=8", "--set", "migrate-replicate.batch=1"];
+            let sets = [
+                "--set",
+                "migrate-replicate.trigger=8",
+                "--set",
+                "migrate-replicate.batch=1",
+            ];
             let sets = if policy == "migrate-replicate" { &sets[..] } else { &[] };
             counts(&json(&[&always[..], fast, sets, &["--schedule", schedule, "--policy", policy]].concat())[0])[0]
         };
