@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::paper::Measure;
 use crate::programs::Said;
-use crate::saved::percent_saved;
 
 /// Counts of one program on a machine with two levels of caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +20,11 @@ pub struct Counts {
     pub conflict: u64,
     pub threads: u64,
     pub bins: Option<u64>,
+}
+
+/// How much of `before` is gone, in percent.
+pub fn percent_saved(before: f64, after: f64) -> f64 {
+    100.0 * (before - after) / before
 }
 
 /// Tables 3, 5, 7 and 9 are in thousands.

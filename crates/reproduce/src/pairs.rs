@@ -3,12 +3,13 @@
 use live::discovery::{Unknown, discover};
 use live::{Colors, Source};
 
+use crate::counts::percent_saved;
 use crate::error::ReproduceError;
 use crate::line::Line;
 use crate::paper::{Item, Run};
 use crate::programs::{Build, Program, Programs};
 use crate::reproduce::{Reproduction, Section, rounds_in_words};
-use crate::saved::{Saved, percent_saved};
+use crate::saved::Saved;
 use crate::several::Several;
 use crate::watch::Step;
 

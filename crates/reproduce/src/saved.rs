@@ -10,6 +10,7 @@ use std::path::Path;
 use policy::{Kind, Name};
 use serde::{Deserialize, Serialize};
 
+use crate::counts::percent_saved;
 use crate::error::ReproduceError;
 use crate::line::Line;
 use crate::paper::{Item, Run};
@@ -61,11 +62,6 @@ impl Simulated {
             refused: outcome.slots.iter().flat_map(|slots| slots.refused.clone()).collect(),
         }
     }
-}
-
-/// How much of `before` is gone, in percent.
-pub fn percent_saved(before: f64, after: f64) -> f64 {
-    100.0 * (before - after) / before
 }
 
 impl Saved {
