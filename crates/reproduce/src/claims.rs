@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use serde::Deserialize;
 
 use crate::line::Line;
+use crate::paper::{Item, Kind};
 use crate::several::{Several, short};
 
 /// That a number lies between two.
@@ -88,14 +89,15 @@ impl Conclusion {
 
 /// Whether a note of a section is a conclusion.
 pub fn is_conclusion(note: &str) -> bool {
-    ["held", "did not hold", "undecided"]
+    ["held", "did not hold", "undecided", "not judged"]
         .iter()
         .any(|word| note.starts_with(word))
 }
 
-/// Claims whose rows and columns are among the lines, in words.
-pub fn notes(claims: &[Claim], lines: &[Line]) -> Vec<String> {
-    let judged = claims.iter().filter_map(|claim| {
+/// Claims of an item whose rows and columns are among the lines, in words. Where a number is missing, that is a result of
+/// regions (nothing gains), and of all else no reason to judge.
+pub fn notes(item: &Item, lines: &[Line]) -> Vec<String> {
+    let judged = item.claims.iter().filter_map(|claim| {
         let of_row = lines.iter().filter(|line| line.row == claim.row);
         let line = match claim.column.as_str() {
             LARGEST => of_row
@@ -103,7 +105,11 @@ pub fn notes(claims: &[Claim], lines: &[Line]) -> Vec<String> {
                 .max_by(|a, b| a.value.partial_cmp(&b.value).unwrap_or(Ordering::Equal)),
             column => of_row.into_iter().find(|line| line.column == column),
         }?;
-        Some(claim.conclusion(&line.several()).note())
+        let missing = line.several().0.iter().find_map(|ours| ours.as_ref().err());
+        Some(match missing {
+            Some(why) if item.kind != Kind::Regions => format!("not judged: {}: {why}", claim.says),
+            _ => claim.conclusion(line.several()).note(),
+        })
     });
     judged.collect()
 }

@@ -23,6 +23,9 @@ pub struct Line {
     pub unit: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What the claims of an item are judged on: a number, or why there is none, of each repetition.
+    #[serde(skip)]
+    several: Several,
     /// What was run for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
@@ -34,6 +37,7 @@ pub type Ours = Result<f64, String>;
 impl Line {
     /// Compares; numbers that are not finite count as missing.
     pub fn new(place: Place, paper_value: Option<f64>, ours: Ours) -> Line {
+        let several = Several(vec![ours.clone()]);
         let (value, reason) = match ours {
             Ok(value) if value.is_finite() => (Some(value), None),
             Ok(_) => (None, Some("it is not a finite number".to_string())),
@@ -54,29 +58,27 @@ impl Line {
             ratio,
             unit: place.unit.to_string(),
             reason,
+            several,
             run: None,
         }
     }
 
     /// The median of several beside the paper's.
     pub fn of_several(place: Place, paper_value: Option<f64>, several: &Several) -> Line {
-        let line = Line::new(place, paper_value, several.median());
-        match several.0.len() {
-            0 | 1 => line,
-            _ => Line {
-                each: several.values(),
-                ..line
-            },
+        let each = match several.0.len() {
+            0 | 1 => Vec::new(),
+            _ => several.values(),
+        };
+        Line {
+            each,
+            several: several.clone(),
+            ..Line::new(place, paper_value, several.median())
         }
     }
 
     /// Our numbers, one by one.
-    pub fn several(&self) -> Several {
-        match (self.value, &self.each[..]) {
-            (None, _) => Several(vec![Err(self.reason.clone().unwrap_or_default())]),
-            (Some(value), []) => Several(vec![Ok(value)]),
-            (Some(_), each) => Several(each.iter().copied().map(Ok).collect()),
-        }
+    pub(crate) fn several(&self) -> &Several {
+        &self.several
     }
 
     /// The same, with what was run for it.

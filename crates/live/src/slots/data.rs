@@ -157,7 +157,7 @@ impl<'m> DataSet<'m> {
     /// Bytes of the placed data that would be on huge pages without its colors; 0 where the system gives it none.
     pub fn huge_pages_lost(&self) -> u64 {
         match &self.placed {
-            Some(placed) if !self.application.means.recording => {
+            Some(placed) if !self.application.means.recording && self.application.means.colors.is_some() => {
                 // What malloc gave it is not known here.
                 HugePages::here().lost(pages_bytes(&placed.runs), false)
             }

@@ -124,7 +124,17 @@ impl Reproduction<'_> {
         claim: &Claim,
         wanted: &[&String],
     ) -> Vec<Conclusion> {
-        let recordings = wanted.iter().map(|name| self.recordings_there(name)).max().unwrap_or(0);
+        let each = claim.workloads.iter().filter(|name| wanted.contains(name));
+        let each = each.map(|name| self.recordings_there(name));
+        let recordings = match claim.kind {
+            // It is about all of them at once.
+            Kind::Inconsistent { .. } => each.min().unwrap_or(1),
+            Kind::Falls { .. } | Kind::Apart { .. } => {
+                let all = traces.workloads.iter().map(|name| self.recordings_there(name));
+                all.min().unwrap_or(1)
+            }
+            _ => each.max().unwrap_or(1),
+        };
         let mut judged: Vec<(Judged, Vec<bool>)> = Vec::new();
         for recording in 1..=recordings {
             let in_this = match (&claim.kind, traces.curve) {

@@ -260,7 +260,9 @@ impl Reproduction<'_> {
             format!("{workload}-{size}-fetches{further}.dtr"),
             format!("{workload}-{size}{further}.dtr"),
         ];
-        let found = names.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+        // All recordings are of the kind of the first.
+        let fetches = folder.join(format!("{workload}-{size}-fetches.dtr")).is_file();
+        let found = Some(folder.join(&names[usize::from(!fetches)])).filter(|path| path.is_file());
         found.ok_or_else(|| ReproduceError::NoTrace {
             name: names[0].clone(),
             folder,

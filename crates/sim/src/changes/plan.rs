@@ -176,11 +176,10 @@ impl Plan {
 
 /// These policies place data by the addresses that the program names, which are not those of changed data.
 fn refuse_policy(name: &Name) -> Result<(), SimError> {
-    match name.of(Kind::Color) {
-        Some(part) if part.traits.hints || part.traits.summaries || part.traits.slots => {
-            Err(SimError::ChangesUnder { policy: part.name })
-        }
-        _ => Ok(()),
+    let mut parts = [Kind::Color, Kind::Home].into_iter().filter_map(|kind| name.of(kind));
+    match parts.find(|part| part.traits.hints || part.traits.summaries || part.traits.slots) {
+        Some(part) => Err(SimError::ChangesUnder { policy: part.name }),
+        None => Ok(()),
     }
 }
 
