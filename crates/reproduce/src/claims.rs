@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 use serde::Deserialize;
 
 use crate::line::Line;
-use crate::paper::{Item, Kind};
 use crate::several::{Several, short};
 
 /// That a number lies between two.
@@ -94,10 +93,10 @@ pub fn is_conclusion(note: &str) -> bool {
         .any(|word| note.starts_with(word))
 }
 
-/// Claims of an item whose rows and columns are among the lines, in words. Where a number is missing, that is a result of
-/// regions (nothing gains), and of all else no reason to judge.
-pub fn notes(item: &Item, lines: &[Line]) -> Vec<String> {
-    let judged = item.claims.iter().filter_map(|claim| {
+/// Claims whose rows and columns are among the lines, in words. That a number is missing may be a result (nothing gains); where
+/// it is none, the claim is not judged.
+pub fn notes(claims: &[Claim], lines: &[Line], missing_is_result: bool) -> Vec<String> {
+    let judged = claims.iter().filter_map(|claim| {
         let of_row = lines.iter().filter(|line| line.row == claim.row);
         let line = match claim.column.as_str() {
             LARGEST => of_row
@@ -107,7 +106,7 @@ pub fn notes(item: &Item, lines: &[Line]) -> Vec<String> {
         }?;
         let missing = line.several().0.iter().find_map(|ours| ours.as_ref().err());
         Some(match missing {
-            Some(why) if item.kind != Kind::Regions => format!("not judged: {}: {why}", claim.says),
+            Some(why) if !missing_is_result => format!("not judged: {}: {why}", claim.says),
             _ => claim.conclusion(line.several()).note(),
         })
     });

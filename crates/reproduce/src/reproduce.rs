@@ -103,7 +103,7 @@ impl<'a> Reproduction<'a> {
             Kind::Regions => self.regions(item, &mut section)?,
             Kind::Absent => self.absent(item, &mut section),
         }
-        let conclusions = claims::notes(item, &section.lines);
+        let conclusions = claims::notes(&item.claims, &section.lines, item.kind == Kind::Regions);
         section.notes.splice(0..0, conclusions);
         Ok(section)
     }
