@@ -135,6 +135,44 @@ fn a_program_that_begins_a_thread_is_left_alone_and_ends_as_without() {
     assert!(report.stepped_aside.unwrap().contains("second thread"));
 }
 
+/// The kernel writes where a thread registered for restartable sequences, by the thread's own rights.
+#[test]
+fn pages_that_the_kernel_writes_to_are_opened_when_they_are_registered() {
+    let Some(domains) = two_caches(256) else { return };
+    let folder = TempDir::new().unwrap();
+    let program = built(&folder, &sources().join("restartable.c"));
+    let alone = Command::new(&program).output().unwrap();
+    assert!(alone.status.success(), "{alone:?}");
+    if alone.stdout == b"not registered\n" {
+        harness::not_here("the C library does not say where it registered for restartable sequences");
+        return;
+    }
+    let (text, report) = followed(&program, &[], &folder, &eager(domains));
+    assert_eq!(text, String::from_utf8_lossy(&alone.stdout), "{report:?}");
+    assert_eq!((report.exit_code, &report.stepped_aside), (Some(0), &None));
+    assert!(report.touches > 100 && report.calls >= 5, "{report:?}");
+}
+
+/// The loader uses memory before the thread has local storage, which the kernel writes to from then on.
+#[test]
+fn programs_are_followed_while_they_are_loaded() {
+    let Some(domains) = two_caches(256) else { return };
+    if !harness::tool("sqlite3") {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let (program, arguments) = (Path::new("sqlite3"), [":memory:", "select 6 * 7;"]);
+    let mut asked = eager(domains);
+    asked.settings.extend(["period=1000", "scan=1000"].map(|set| format!("regions.{set}")));
+    let mut touches = 0;
+    for _ in 0..10 {
+        let (text, report) = followed(program, &arguments, &folder, &asked);
+        assert_eq!((text.as_str(), report.exit_code), ("42\n", Some(0)), "{report:?}");
+        touches += report.touches;
+    }
+    assert!(touches > 20, "nothing was tried: {touches}");
+}
+
 #[test]
 fn a_program_that_dies_is_reported_to_have_died() {
     let Some(domains) = two_caches(256) else { return };

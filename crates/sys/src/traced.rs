@@ -6,6 +6,7 @@
 mod borrowed;
 mod calls;
 mod pending;
+mod restartable;
 mod rights;
 mod ticking;
 

@@ -79,8 +79,8 @@ impl Closed {
             .fold(before, |rights, &(cpus, key)| rights.with(key, closed(cpus)))
     }
 
-    /// The ranges whose key is to change, in order; pages that are mapped no more are forgotten, and those stay open that may not differ
-    /// from the rest of their mapping. `take` takes another key; `None`: there is none.
+    /// The ranges whose key is to change, in order; pages that are mapped no more are forgotten, and those stay open that are spared or may
+    /// not differ from the rest of their mapping. `take` takes another key; `None`: there is none.
     pub fn changes(
         &mut self,
         layout: &Layout,
@@ -99,7 +99,7 @@ impl Closed {
                 self.have.remove(&page);
                 continue;
             };
-            if wanted != OPEN && !may_differ(mapping, address) {
+            if wanted != OPEN && (layout.spares(address) || !may_differ(mapping, address)) {
                 self.pages.remove(&page);
                 wanted = OPEN;
                 if !self.have.contains_key(&page) {

@@ -43,7 +43,8 @@ impl Image {
         }
         let registers = traced.registers(traced.process())?;
         self.rooted.clear();
-        let spared = [self.ours, around(registers.local_storage())];
+        let mut spared = vec![self.ours, around(registers.local_storage())];
+        spared.extend(traced.restartable(traced.process())?);
         self.layout = Layout::of(mappings::all(Some(traced.process()))?, &spared);
         Ok(())
     }

@@ -12,7 +12,7 @@ pub struct Layout {
     spared: Vec<Span>,
 }
 
-/// So much is spared on each side of a thread's local storage: the kernel writes there (rseq(2)) when the thread changes its cpu.
+/// So much is spared on each side of a thread's local storage: the C library's descriptor of the thread is there, to which the kernel writes.
 const AROUND: usize = 4 * PAGE;
 
 /// What is spared around an address of thread-local storage.
@@ -34,6 +34,18 @@ impl Layout {
         let at = self.mappings.partition_point(|mapping| mapping.span.end() <= address);
         let found = self.mappings.get(at).filter(|mapping| mapping.span.start <= address);
         found.filter(|mapping| !mapping.execute)
+    }
+
+    /// Ranges that are never closed.
+    pub fn spared(&self) -> &[Span] {
+        &self.spared
+    }
+
+    /// Whether a page with this address is never closed.
+    pub fn spares(&self, address: usize) -> bool {
+        let page = Span::new(address / PAGE * PAGE, PAGE);
+        let meets = |span: &Span| span.start < page.end() && page.start < span.end();
+        self.spared.iter().any(meets)
     }
 
     /// The parts of mappings that may be closed: private data that can be written, without stacks. `stack`: an address in that of the
@@ -62,8 +74,8 @@ impl Layout {
         let mut parts = vec![span];
         for spared in &self.spared {
             let cut = |part: Span| {
-                let before = part.start..part.end().min(spared.start);
-                let after = part.start.max(spared.end())..part.end();
+                let before = part.start..part.end().min(spared.start / PAGE * PAGE);
+                let after = part.start.max(spared.end().next_multiple_of(PAGE))..part.end();
                 [before, after].map(|range| Span::new(range.start, range.end.saturating_sub(range.start)))
             };
             parts = parts.into_iter().flat_map(cut).filter(|part| part.bytes > 0).collect();

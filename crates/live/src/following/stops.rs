@@ -10,6 +10,8 @@ use super::host::Host;
 
 /// Numbers of system calls (x86-64) after which mappings are others.
 const MAPPINGS: &[usize] = &[9, 10, 11, 12, 25, 329];
+/// arch_prctl and rseq: the kernel writes to other pages from then on.
+const SPARED: &[usize] = &[158, 334];
 /// rt_sigaction: it may ignore the signal of faults from then on.
 const SIGACTION: usize = 13;
 /// Calls after which the kernel touches memory by itself, or allows no other calls: io_setup, io_uring_setup; seccomp, and prctl with
@@ -177,6 +179,9 @@ impl Host {
             return self.begin_image();
         }
         self.image.stale |= MAPPINGS.contains(&self.call);
+        if SPARED.contains(&self.call) {
+            self.open_spared()?;
+        }
         if self.call == MUNMAP && self.traced.registers(self.process())?.succeeded() {
             let [start, bytes] = self.arguments;
             self.closed.unmapped(Span::new(start, bytes));
@@ -199,6 +204,16 @@ impl Host {
             self.write_keys()?;
         }
         self.settle()
+    }
+
+    /// Opens the pages that the kernel writes to now, and that were closed before.
+    fn open_spared(&mut self) -> io::Result<()> {
+        self.image.stale = true;
+        self.image.look(&self.traced)?;
+        for span in self.image.layout.spared() {
+            self.closed.open_range(*span);
+        }
+        self.write_keys()
     }
 
     fn interrupted(&mut self) -> io::Result<()> {
