@@ -163,7 +163,9 @@ fn programs_are_followed_while_they_are_loaded() {
     let folder = TempDir::new().unwrap();
     let (program, arguments) = (Path::new("sqlite3"), [":memory:", "select 6 * 7;"]);
     let mut asked = eager(domains);
-    asked.settings.extend(["period=1000", "scan=1000"].map(|set| format!("regions.{set}")));
+    asked
+        .settings
+        .extend(["period=1000", "scan=1000"].map(|set| format!("regions.{set}")));
     let mut touches = 0;
     for _ in 0..10 {
         let (text, report) = followed(program, &arguments, &folder, &asked);
