@@ -37,10 +37,9 @@ pub type Ours = Result<f64, String>;
 impl Line {
     /// Compares; numbers that are not finite count as missing.
     pub fn new(place: Place, paper_value: Option<f64>, ours: Ours) -> Line {
-        let several = Several(vec![ours.clone()]);
-        let (value, reason) = match ours {
-            Ok(value) if value.is_finite() => (Some(value), None),
-            Ok(_) => (None, Some("it is not a finite number".to_string())),
+        let several = Several(vec![ours]).finite();
+        let (value, reason) = match several.median() {
+            Ok(value) => (Some(value), None),
             Err(reason) => (None, Some(reason)),
         };
         let ratio = match (paper_value, value) {
@@ -65,15 +64,21 @@ impl Line {
 
     /// The median of several beside the paper's.
     pub fn of_several(place: Place, paper_value: Option<f64>, several: &Several) -> Line {
+        let several = several.clone().finite();
         let each = match several.0.len() {
             0 | 1 => Vec::new(),
             _ => several.values(),
         };
         Line {
             each,
-            several: several.clone(),
             ..Line::new(place, paper_value, several.median())
         }
+        .judged_on(several)
+    }
+
+    fn judged_on(mut self, several: Several) -> Line {
+        self.several = several;
+        self
     }
 
     /// Our numbers, one by one.

@@ -275,9 +275,13 @@ impl Item {
             return Err("an item of regions, and only one, has [regions]".to_string());
         }
         // Columns of speedups are made of the table's, and so are those of what was measured live.
-        let column = |name: &String| self.kind == Kind::Times || name == LARGEST || self.columns.contains(name);
-        if let Some(claim) = self.claims.iter().find(|claim| !column(&claim.column)) {
-            return Err(format!("a claim is about `{}`, which is no column", claim.column));
+        let is_column =
+            |name: &str| self.kind == Kind::Times || name == LARGEST || self.columns.iter().any(|of| of == name);
+        for claim in &self.claims {
+            claim.check()?;
+            if let Some(column) = claim.columns().find(|column| !is_column(column)) {
+                return Err(format!("a claim is about `{column}`, which is no column"));
+            }
         }
         self.regions.iter().try_for_each(Regions::check)?;
         self.traces.iter().try_for_each(|traces| traces.check(&self.columns))?;

@@ -55,7 +55,8 @@ impl Reproduction<'_> {
             let (unit, several) = of(column);
             let paper = paper.and_then(|row| row.value(at));
             let line = Line::of_several(self.place(item, row, column, unit), paper, &several);
-            if paper.is_some() || line.value.is_some() {
+            // A claim may be about a number that there is none of.
+            if paper.is_some() || line.value.is_some() || item.claims.iter().any(|claim| claim.row == row) {
                 section.lines.push(line);
             }
         }

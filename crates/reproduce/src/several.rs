@@ -13,6 +13,26 @@ impl Several {
         })
     }
 
+    /// The same; a number that is none (0 of 0) is missing.
+    pub fn finite(mut self) -> Several {
+        for value in &mut self.0 {
+            if value.as_ref().is_ok_and(|value| !value.is_finite()) {
+                *value = Err("it is not a finite number".to_string());
+            }
+        }
+        self
+    }
+
+    /// Both, repetition by repetition, as far as both go.
+    pub fn with(
+        &self,
+        other: &Several,
+        both: impl Fn(Result<f64, String>, &Result<f64, String>) -> Result<f64, String>,
+    ) -> Several {
+        let pairs = self.0.iter().zip(&other.0);
+        Several(pairs.map(|(one, other)| both(one.clone(), other)).collect())
+    }
+
     /// Those that there are, the least first.
     pub fn values(&self) -> Vec<f64> {
         let mut values: Vec<f64> = self.0.iter().filter_map(|value| value.clone().ok()).collect();
