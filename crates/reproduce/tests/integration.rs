@@ -1,4 +1,5 @@
 //! All integration tests of this crate, in one program: what they share compiles once.
 
 mod further;
+mod headlines;
 mod traces;
