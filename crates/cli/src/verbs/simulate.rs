@@ -81,8 +81,8 @@ pub struct Simulate {
     /// priority: a small scheduler of the simulator, no real one, gives cpus by priority, with affinity to the last cpu.
     /// partition: the same within the cpus of each process, which are divided anew when one enters or leaves.
     /// The last two take `slice=TIME` (10ms: how long a thread runs before others are looked at), `affinity=TIME` (60ms: how
-    /// much more than another it must have run to lose its last cpu to it; 0 for none) and `decay=TIME` (1s: after which
-    /// what threads ran counts half), such as `priority,affinity=200ms`.
+    /// much longer than another thread it must have run to lose its cpu to that one; 0 for no affinity) and `decay=TIME` (1s:
+    /// the time after which past running counts half), such as `priority,affinity=200ms`.
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "move_threads")]
     schedule: Option<Scheduling>,
 

@@ -60,8 +60,14 @@ pub fn record_to_replay(trace: &Trace, config: &Config, progress: Progress) -> R
     Ok((stream, shared))
 }
 
-/// Errors: a part of the policy chooses something else than homes.
+/// Errors: a part of the policy chooses something else than homes, or goes by what a stream of misses does not have.
 pub fn is_replayable(policy: &Name) -> Result<(), SimError> {
+    let said = policy.of(Kind::Home).filter(|entry| entry.traits.summaries);
+    if let Some(said) = said {
+        return Err(SimError::NotSaid {
+            policy: said.name.to_string(),
+        });
+    }
     let other = [Kind::Color, Kind::Order].map(|kind| policy.of(kind));
     match other.into_iter().flatten().next() {
         Some(other) => Err(SimError::NoHomes {
