@@ -106,6 +106,11 @@ impl SummaryHomes {
         self.program.loops()
     }
 
+    /// Whether a loop was described before, so that describing it again changes nothing that was said.
+    pub fn knows(&self, described: &Loop) -> bool {
+        self.program.find(described).is_some()
+    }
+
     /// Whether [`SummaryHomes::start`] is over.
     pub fn is_started(&self) -> bool {
         self.started
@@ -165,7 +170,7 @@ impl SummaryHomes {
         if !self.started {
             return false;
         }
-        let known = self.program.find(described).is_some();
+        let known = self.knows(described);
         self.budget.heard(self.program.loops().len(), known);
         !known || self.may_compute() || self.may_look()
     }
@@ -207,7 +212,7 @@ impl SummaryHomes {
     pub fn memory(&self, described: Option<&Loop>) -> usize {
         let page = PAGE_BYTES as u64;
         let arrays = self.program.extents().map(|bytes| bytes.end - bytes.start);
-        let new = described.filter(|described| self.program.find(described).is_none());
+        let new = described.filter(|described| !self.knows(described));
         let more = new.iter().flat_map(|new| &new.summaries).map(|summary| summary.bytes);
         let pages = arrays
             .chain(more)
