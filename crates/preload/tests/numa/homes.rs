@@ -53,7 +53,8 @@ impl Array {
     fn dealt(self) -> (u64, i64, u64) {
         match self.shared {
             true => (THREADS.into(), 0, self.bytes() as u64),
-            false => ((self.bytes() / ROW) as u64, ROW as i64, ROW as u64),
+            // The last one ends beyond the array.
+            false => (self.bytes().div_ceil(ROW) as u64, ROW as i64, ROW as u64),
         }
     }
 
