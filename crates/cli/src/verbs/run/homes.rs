@@ -1,6 +1,6 @@
 //! A program whose parallel loops say which cpu uses which page: each page gets its home on that cpu's node, before it is touched.
 
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use capture::locate::Program;
 use live::protocol::{Homed, HomesReport, HomesWhen, Report, State};
@@ -93,7 +93,7 @@ impl Run {
                 ..Default::default()
             }
         };
-        Ok::<ExitCode, Failure>(self.ended(console, report, &outcome))
+        Ok(self.ended(console, report, &outcome))
     }
 }
 
