@@ -20,6 +20,7 @@ mod sharing;
 mod simulate;
 mod slots;
 mod slow;
+mod summary_homes;
 mod sweeps;
 mod traces;
 mod truth;

@@ -36,21 +36,22 @@ use policy::cdpc::{Added, Loop, NamedChoice, Program, Room};
 use crate::daemon::Client;
 use crate::discovery::ColorsFrom;
 use crate::{Colors, Config, Engine, Error, Others, PAGE_BYTES};
-use budget::Budget;
+pub(crate) use budget::Budget;
 use dealing::Dealing;
 pub use dealing::{UnknownPolicy, policies};
+pub(crate) use fit::beyond;
 pub use outcome::{Moment, Outcome};
 
 /// Reasons that are kept of one kind.
-const MOST_NOTES: usize = 16;
+pub(crate) const MOST_NOTES: usize = 16;
 /// Loops, and summaries of all of them, that are kept.
-const MOST_LOOPS: usize = 4096;
-const MOST_SUMMARIES: usize = 1 << 16;
+pub(crate) const MOST_LOOPS: usize = 4096;
+pub(crate) const MOST_SUMMARIES: usize = 1 << 16;
 
 /// The pages of a loop that is known are looked at again after this time at the earliest.
 pub const PATIENCE: Duration = Duration::from_millis(100);
 /// And after so many times what looking took the last time.
-const REST: u32 = 50;
+pub(crate) const REST: u32 = 50;
 
 /// The colors of one process's arrays.
 pub struct Coloring {
@@ -201,7 +202,7 @@ impl Coloring {
     /// # Safety
     /// As for [`Engine::color`] with [`Others::Running`], of the loop's arrays and those described before.
     pub unsafe fn hear(&mut self, described: Loop) {
-        if let Some(why) = fit::beyond(&described) {
+        if let Some(why) = beyond(&described) {
             return self.refuse(why);
         }
         let mut fresh = Fresh::default();
@@ -349,4 +350,4 @@ fn pages(bytes: std::ops::Range<u64>) -> std::ops::Range<u64> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

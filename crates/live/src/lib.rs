@@ -31,6 +31,7 @@ pub mod resctrl;
 pub mod slots;
 #[allow(unsafe_code)]
 pub mod summaries;
+pub mod summary_homes;
 #[allow(unsafe_code)]
 mod supply;
 

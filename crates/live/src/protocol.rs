@@ -18,7 +18,9 @@ use results::site::Memory;
 use serde::{Deserialize, Serialize};
 
 pub use align::{Alignment, BadAlignment};
-pub use results::run::{Brought, CdpcReport, Chosen, DataReport, LeftOut, Padded, Report, Share, State, When};
+pub use results::run::{
+    Brought, CdpcReport, Chosen, DataReport, HomesReport, HomesWhen, LeftOut, Padded, Report, Seat, Share, State, When,
+};
 pub use slate::{Slate, read_slate};
 pub use text::{ENVIRONMENT as TEXT_ENVIRONMENT, TextInstructions};
 
@@ -26,7 +28,7 @@ pub use text::{ENVIRONMENT as TEXT_ENVIRONMENT, TextInstructions};
 pub const ENVIRONMENT: &str = "DOMICILE_INSTRUCTIONS";
 
 /// Changes with the form of the instructions: command and run-time are installed together.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Larger instructions are not believed.
 const MOST_BYTES: u64 = 256 << 20;
@@ -45,9 +47,9 @@ pub struct Instructions {
     pub children: bool,
     /// Where the report goes: a file of [`slate::BYTES`](Slate) bytes.
     pub slate: PathBuf,
-    /// The colors that were decided on: the run-time asks nobody else.
-    pub colors: Colors,
-    /// Empty where pages get colors by what the program says.
+    /// The colors that were decided on: the run-time asks nobody else. None where pages get homes.
+    pub colors: Option<Colors>,
+    /// Empty where pages are placed by what the program says.
     pub plan: Plan,
     pub modules: Vec<Module>,
     /// One for each name of the plan's data sets that was found.
@@ -57,6 +59,9 @@ pub struct Instructions {
     /// Instead of a plan: pages get colors by what the program says of its parallel loops.
     #[serde(default)]
     pub directed: Option<Directed>,
+    /// Instead of either: they get homes by that.
+    #[serde(default)]
+    pub homed: Option<Homed>,
 }
 
 /// How the arrays of parallel loops are placed.
@@ -66,6 +71,14 @@ pub struct Directed {
     pub policy: Name,
     /// How large blocks of the heap are aligned and kept apart, if they are.
     pub align: Option<Alignment>,
+}
+
+/// How the arrays of parallel loops get homes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Homed {
+    pub policy: Name,
+    /// Thread `t` of a team is on the `t`-th.
+    pub seats: Vec<Seat>,
 }
 
 /// A file that will be in the program's address space.
@@ -158,7 +171,14 @@ impl Instructions {
         if instructions.version != VERSION {
             return Err(form(format!("version {}, not {VERSION}", instructions.version)));
         }
-        instructions.colors.check().map_err(|error| form(error.to_string()))?;
+        match &instructions.colors {
+            Some(colors) => colors.check().map_err(|error| form(error.to_string()))?,
+            None if instructions.homed.is_none() => return Err(form("there are no colors".to_string())),
+            None => {}
+        }
+        if instructions.homed.as_ref().is_some_and(|homed| homed.seats.is_empty()) {
+            return Err(form("there is no cpu for a thread".to_string()));
+        }
         let slots = instructions.plan.slots.len();
         if instructions
             .plan
@@ -210,7 +230,7 @@ mod tests {
             preload_before: None,
             children: false,
             slate: "/tmp/slate".into(),
-            colors: Colors::forced("12:4:65536").unwrap(),
+            colors: Some(Colors::forced("12:4:65536").unwrap()),
             plan: Plan::read(PLAN, "plan").unwrap(),
             modules: vec![Module {
                 path: "/bin/x".into(),
@@ -234,6 +254,10 @@ mod tests {
             directed: Some(Directed {
                 policy: "cdpc".parse().unwrap(),
                 align: Some(Alignment::default()),
+            }),
+            homed: Some(Homed {
+                policy: "summary-homes".parse().unwrap(),
+                seats: vec![Seat { cpu: 3, node: 1 }],
             }),
         }
     }
@@ -261,7 +285,7 @@ mod tests {
             Instructions::read(&path)
                 .unwrap_err()
                 .to_string()
-                .contains("version 3, not 2")
+                .contains("version 4, not 3")
         );
         let mut astray = instructions();
         astray.passed.push(Area {
@@ -277,10 +301,20 @@ mod tests {
         let said = Instructions::read(&path).unwrap_err().to_string();
         assert!(said.contains("a slot that there is not"), "{said}");
         let mut colorless = instructions();
-        colorless.colors.bits = 17;
+        colorless.colors.as_mut().unwrap().bits = 17;
         colorless.write(&path).unwrap();
         let said = Instructions::read(&path).unwrap_err().to_string();
         assert!(said.contains("1 to 16 bits"), "{said}");
+        let mut homeless = instructions();
+        homeless.homed.as_mut().unwrap().seats.clear();
+        homeless.write(&path).unwrap();
+        let said = Instructions::read(&path).unwrap_err().to_string();
+        assert!(said.contains("no cpu for a thread"), "{said}");
+        let mut aimless = instructions();
+        (aimless.colors, aimless.homed) = (None, None);
+        aimless.write(&path).unwrap();
+        let said = Instructions::read(&path).unwrap_err().to_string();
+        assert!(said.contains("no colors"), "{said}");
         std::fs::write(&path, "{}").unwrap();
         assert!(matches!(Instructions::read(&path), Err(InstructionsError::Form { .. })));
         std::fs::remove_file(&path).unwrap();

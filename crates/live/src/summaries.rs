@@ -13,7 +13,7 @@ use std::ffi::c_char;
 use policy::cdpc::{Access, Communication, Direction, Inner, Loop, Malformed, Schedule, Summary};
 
 pub use abi::{VERSION, domicile_inner, domicile_loop, domicile_summary};
-pub use team::threads;
+pub use team::{has_openmp, threads};
 
 /// Summaries that one loop may have.
 pub const MOST_SUMMARIES: u32 = 4096;

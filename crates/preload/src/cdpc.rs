@@ -1,6 +1,7 @@
-//! Pages of parallel arrays in frames of chosen colors: takes what the program says of its loops, and has them colored.
+//! Pages of parallel arrays in frames of chosen colors, or on chosen nodes: takes what the program says of its loops, and has them
+//! placed.
 //!
-//! Loops that constructors describe are colored before `main`, later ones as they are described, which is right before they run.
+//! Loops that constructors describe are placed before `main`, later ones as they are described, which is right before they run.
 //! Nothing that goes wrong here changes what the program does.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,17 +11,19 @@ use std::time::{Duration, Instant};
 
 use live::cdpc::Coloring;
 use live::discovery::ColorsFrom;
-use live::protocol::{Alignment, CdpcReport, Directed, Report, State as Stage};
+use live::protocol::{Alignment, CdpcReport, Directed, Homed, Report, State as Stage};
 use live::slots::HugePages;
 use live::summaries::domicile_loop;
+use live::summary_homes::SummaryHomes;
 use live::{Colors, Others, PAGE_BYTES};
 use policy::cdpc::Loop;
 
+use crate::arrays::Arrays;
 use crate::placing::{FORKS, Stay};
 use crate::start::anonymous;
 use crate::{aside, end, files, fork, padding, reserve};
 
-/// The process that is colored; 0 before, and where nothing is. A child of fork has another number.
+/// The process whose arrays are placed; 0 before, and where nothing is. A child of fork has another number.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
@@ -39,10 +42,10 @@ const SUMMARY: usize = 1 << 10;
 const REPORT: usize = 128 << 10;
 
 struct State {
-    coloring: Coloring,
+    arrays: Arrays,
     /// Descriptions that could not even be taken.
     unheard: u64,
-    align: Option<(Alignment, Option<String>)>,
+    align: Option<(Alignment, Option<&'static str>)>,
     /// Finding out what works here.
     opening: Duration,
     notes: Vec<String>,
@@ -70,11 +73,14 @@ pub fn align_alone() {
 fn arm(directed: &Directed, colors: Colors) -> Result<(), String> {
     let began = Instant::now();
     let coloring = Coloring::open(&directed.policy, ColorsFrom::Given(colors)).map_err(|error| error.to_string())?;
-    let align = directed
-        .align
-        .map(|how| (how, padding::begin(how).err().map(str::to_string)));
+    let align = directed.align.map(|how| (how, padding::begin(how).err()));
+    listen(Arrays::Colored(Box::new(coloring)), align, began);
+    Ok(())
+}
+
+fn listen(arrays: Arrays, align: Option<(Alignment, Option<&'static str>)>, began: Instant) {
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(State {
-        coloring,
+        arrays,
         unheard: 0,
         align,
         opening: began.elapsed(),
@@ -85,10 +91,9 @@ fn arm(directed: &Directed, colors: Colors) -> Result<(), String> {
     PROCESS.store(std::process::id(), Ordering::Release);
     fork::watch();
     aside::watch();
-    Ok(())
 }
 
-/// Whether this process is colored.
+/// Whether this process's arrays are placed.
 pub fn is_armed() -> bool {
     // Who this is would be a question to the kernel.
     !aside::is_aside() && PROCESS.load(Ordering::Acquire) == std::process::id()
@@ -100,7 +105,7 @@ fn state() -> Option<MutexGuard<'static, Option<State>>> {
     is_armed().then(|| STATE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// From now on nothing is colored any more.
+/// From now on nothing is placed any more.
 pub fn freeze() {
     guarded(|| {
         if let Some(mut state) = state()
@@ -118,12 +123,12 @@ pub fn before_main() {
     guarded(|| {
         let Some(mut state) = state() else { return };
         let Some(state) = state.as_mut() else { return };
-        let bytes = match state.coloring.loops() {
+        let bytes = match state.arrays.loops() {
             [] => 0,
-            _ => state.coloring.memory(None),
+            _ => state.arrays.memory(None),
         };
         if let Some(_held) = reserve::hold(bytes) {
-            let (protected, notes) = own_pages(state.coloring.loops());
+            let (protected, notes) = state.own_pages(state.arrays.loops());
             state.note_all(notes);
             // A library may have started threads of its own.
             let others = if sys::forks::alone() {
@@ -132,10 +137,10 @@ pub fn before_main() {
                 Others::Running
             };
             // SAFETY: the program says that the arrays are its own (`domicile_parallel_loop`); `others` was just looked up.
-            unsafe { state.coloring.start(others) };
+            unsafe { state.arrays.start(others) };
             protect(protected);
         } else {
-            state.coloring.pass_over(None, NO_ROOM);
+            state.arrays.pass_over(None, NO_ROOM);
         }
         state.report(false);
     });
@@ -163,9 +168,9 @@ pub unsafe extern "C-unwind" fn domicile_run_parallel_loop(from: *const domicile
                 // SAFETY: the program says that the arrays are its own.
                 unsafe { state.hear(taken.described) };
             }
-            Err(why) => state.coloring.refuse(why.to_string()),
+            Err(why) => state.arrays.refuse(why.to_string()),
         }
-        if state.coloring.is_started() && state.reported.is_none_or(|at| at.elapsed() >= BETWEEN_REPORTS) {
+        if state.arrays.is_started() && state.reported.is_none_or(|at| at.elapsed() >= BETWEEN_REPORTS) {
             state.report(false);
         }
     });
@@ -235,27 +240,35 @@ fn own_pages(loops: &[Loop]) -> (Protected, Vec<String>) {
 }
 
 impl State {
+    /// [`own_pages`], where they have to be.
+    fn own_pages(&self, loops: &[Loop]) -> (Protected, Vec<String>) {
+        match self.arrays.leave_files() {
+            true => own_pages(loops),
+            false => Default::default(),
+        }
+    }
+
     /// # Safety
-    /// As for [`Coloring::hear`].
+    /// As for [`Arrays::hear`].
     unsafe fn hear(&mut self, described: Loop) {
-        if !self.coloring.is_started() {
+        if !self.arrays.is_started() {
             // SAFETY: the caller's promise.
-            return unsafe { self.coloring.hear(described) };
+            return unsafe { self.arrays.hear(described) };
         }
-        if !self.coloring.has_work(&described) {
-            return self.coloring.heard_again();
+        if !self.arrays.has_work(&described) {
+            return self.arrays.heard_again();
         }
-        let Some(_held) = reserve::hold(self.coloring.memory(Some(&described))) else {
-            return self.coloring.pass_over(Some(described), NO_ROOM);
+        let Some(_held) = reserve::hold(self.arrays.memory(Some(&described))) else {
+            return self.arrays.pass_over(Some(described), NO_ROOM);
         };
-        let (protected, notes) = if self.coloring.knows(&described) {
+        let (protected, notes) = if self.arrays.knows(&described) {
             Default::default()
         } else {
-            own_pages(std::slice::from_ref(&described))
+            self.own_pages(std::slice::from_ref(&described))
         };
         self.note_all(notes);
         // SAFETY: the caller's promise.
-        unsafe { self.coloring.hear(described) };
+        unsafe { self.arrays.hear(described) };
         protect(protected);
     }
 
@@ -268,33 +281,27 @@ impl State {
     }
 
     fn report(&mut self, at_end: bool) {
-        let colors = self.coloring.colors().count() as usize;
+        let colors = match &self.arrays {
+            Arrays::Colored(coloring) => coloring.colors().count() as usize,
+            Arrays::Homed(_) => 0,
+        };
         let Some(_held) = reserve::hold(REPORT + 16 * colors) else {
             return;
         };
         let room = if at_end {
-            reserve::hold(self.coloring.memory(None))
+            reserve::hold(self.arrays.memory(None))
         } else {
             None
         };
-        let outcome = self.coloring.outcome(room.is_some());
-        let colors = self.coloring.colors();
-        let mut report = Report {
-            state: if at_end { Stage::Ended } else { Stage::Running },
-            means: outcome.means.trim_end().to_string(),
-            colors: end::described(colors),
-            forced: colors.source == live::Source::Forced,
-            start_us: self.opening.as_micros() as u64 + outcome.report.start.us,
-            allocation_us: 0,
-            notes: self.notes.iter().chain(&outcome.notes).cloned().collect(),
-            ..Report::default()
+        let mut report = match &mut self.arrays {
+            Arrays::Colored(coloring) => colored(coloring, room.is_some(), self.align, self.huge_pages),
+            Arrays::Homed(homes) => homed(homes, room.is_some()),
         };
-        let bytes = outcome.report.pages * live::PAGE_BYTES as u64;
-        report
-            .notes
-            .extend(HugePages::in_words(self.huge_pages.lost(bytes, false)));
+        report.state = if at_end { Stage::Ended } else { Stage::Running };
+        report.start_us += self.opening.as_micros() as u64;
+        report.notes.splice(..0, self.notes.iter().cloned());
         let forks = FORKS.load(Ordering::Relaxed);
-        if forks > 0 {
+        if forks > 0 && matches!(self.arrays, Arrays::Colored(_)) {
             report.notes.push(end::forked(forks));
         }
         if at_end && room.is_none() {
@@ -308,12 +315,45 @@ impl State {
                 .notes
                 .push(format!("{times} descriptions of loops were passed over: {NO_ROOM}"));
         }
-        report.cdpc = Some(CdpcReport {
-            padded: self.align.clone().map(|(how, off)| padding::report(how, off)),
-            ..outcome.report
-        });
         end::put(&report);
         self.reported = Some(Instant::now());
+    }
+}
+
+/// How the colors fared, with a look at all pages if `look`.
+fn colored(
+    coloring: &mut Coloring,
+    look: bool,
+    align: Option<(Alignment, Option<&'static str>)>,
+    huge_pages: HugePages,
+) -> Report {
+    let outcome = coloring.outcome(look);
+    let colors = coloring.colors();
+    let bytes = outcome.report.pages * PAGE_BYTES as u64;
+    let mut notes = outcome.notes;
+    notes.extend(HugePages::in_words(huge_pages.lost(bytes, false)));
+    Report {
+        means: outcome.means.trim_end().to_string(),
+        colors: end::described(colors),
+        forced: colors.source == live::Source::Forced,
+        start_us: outcome.report.start.us,
+        notes,
+        cdpc: Some(CdpcReport {
+            padded: align.map(|(how, off)| padding::report(how, off.map(str::to_string))),
+            ..outcome.report
+        }),
+        ..Report::default()
+    }
+}
+
+/// The same of homes.
+fn homed(homes: &mut SummaryHomes, look: bool) -> Report {
+    let (report, notes) = homes.outcome(look);
+    Report {
+        start_us: report.start.us,
+        notes,
+        homes: Some(report),
+        ..Report::default()
     }
 }
 
@@ -328,4 +368,11 @@ pub fn start(directed: &Directed, colors: Colors) {
             });
         }
     });
+}
+
+/// The same, where pages get homes.
+pub fn start_homes(homed: &Homed) {
+    let began = Instant::now();
+    let homes = SummaryHomes::new(&homed.policy, &homed.seats);
+    listen(Arrays::Homed(Box::new(homes)), None, began);
 }

@@ -81,6 +81,7 @@ pub fn write(state: &State, at_end: bool) {
         start_us: state.start_time.as_micros() as u64,
         allocation_us: state.allocation_time.as_micros() as u64,
         cdpc: None,
+        homes: None,
         notes: state.notes.clone(),
     };
     let forks = FORKS.load(Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The run-time of `domicile run`: loaded into a program before its libraries (`LD_PRELOAD`), it gives
 //! the program's data the cache slots of a plan, without a change to the program; or the arrays of its parallel loops
-//! frames of the colors that suit these, if the program describes its loops.
+//! frames of the colors that suit these, or homes near their users, if the program describes its loops.
 //!
 //! | file | what it is |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | `sites`, `callers` | whose call it is: by return address, by call stack where that is needed |
 //! | `blocks`, `arena` | blocks of the data sets: whole pages in a range of addresses of their own, so that they are known by address |
 //! | `placing`, `data_sets` | the data sets, and each as the library of slots has it |
-//! | `cdpc`, `before_main` | the arrays of parallel loops, and when they are placed |
+//! | `cdpc`, `arrays`, `before_main` | the arrays of parallel loops, by which policy they are placed, and when |
 //! | `padding` | large blocks at different places of the on-chip cache |
 //! | `files` | the run-time's own files, out of the program's way |
 //! | `reserve` | the run-time's own memory where the program's address space cannot grow |
@@ -25,6 +25,7 @@
 //! from the next `malloc`, or from a reserve where that has none, and whatever goes wrong leaves the program as it would be without it.
 
 mod arena;
+mod arrays;
 mod aside;
 mod before_main;
 mod blocks;

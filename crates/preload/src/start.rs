@@ -65,10 +65,16 @@ fn start() {
             instructions.slate.display()
         ));
     }
-    if let Some(directed) = &instructions.directed {
-        return cdpc::start(directed, instructions.colors.clone());
+    if let Some(homed) = &instructions.homed {
+        return cdpc::start_homes(homed);
     }
-    files::out_of_the_way(|| match open(&instructions) {
+    let Some(colors) = instructions.colors.clone() else {
+        return;
+    };
+    if let Some(directed) = &instructions.directed {
+        return cdpc::start(directed, colors);
+    }
+    files::out_of_the_way(|| match DataSets::open(&instructions.plan, colors) {
         Ok(data_sets) => arm(instructions, data_sets, began),
         Err(why) => end::put(&Report {
             state: Stage::Failed,
@@ -82,10 +88,6 @@ fn start() {
 fn is_meant(instructions: &Instructions) -> bool {
     let file = Path::new("/proc/self/exe").metadata();
     file.is_ok_and(|about| (about.dev(), about.ino()) == instructions.program_file)
-}
-
-fn open(instructions: &Instructions) -> Result<DataSets, String> {
-    DataSets::open(&instructions.plan, instructions.colors.clone())
 }
 
 fn arm(instructions: Instructions, data_sets: DataSets, began: Instant) {

@@ -2,23 +2,28 @@
 //! parallel loops.
 
 mod cdpc;
+mod homes;
 
 use serde::{Deserialize, Serialize};
 
 pub use cdpc::{Brought, CdpcReport, Chosen, LeftOut, Padded, When};
+pub use homes::{HomesReport, HomesWhen, Kept, NodeHomes, OnNodes, Seat};
 
 /// What `run --json` prints when the program has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     pub exit_code: i32,
-    /// The colors looked for beforehand.
+    /// The colors looked for beforehand; 0 where none were.
     pub colors: u32,
     pub color_bytes: u64,
     pub colors_forced: bool,
     /// Where there are no colors: the ways that the program had for its private slots together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<InWays>,
+    /// Where pages get homes and no colors: the nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub homes: Option<OnNodes>,
     /// One for each process that is the program, one without `--children`.
     pub processes: Vec<Report>,
 }
@@ -67,6 +72,9 @@ pub struct Report {
     /// What became of the arrays of parallel loops, where they were to be placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cdpc: Option<CdpcReport>,
+    /// The same, where their pages were to get homes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub homes: Option<HomesReport>,
     pub notes: Vec<String>,
 }
 

@@ -33,6 +33,7 @@ pub mod kept;
 pub mod kernel;
 pub mod listing;
 pub mod mappings;
+pub mod mbind;
 pub mod memory;
 pub mod move_pages;
 pub mod near;

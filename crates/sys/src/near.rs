@@ -6,8 +6,10 @@
 use std::io;
 use std::ptr::NonNull;
 
+use crate::mbind::wish;
 use crate::memory::{PAGE, Span, map_unlocked, populate};
 use crate::move_pages::{Pages, nodes_of};
+use crate::numa_maps::Wish;
 
 /// Whole pages of this process's own, each with a frame, zeros at first. A child of fork has them with their content.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl NearMemory {
             .ok_or_else(|| io::Error::other("the kernel mapped memory at address 0"))?;
         let memory = NearMemory { start, bytes };
         if let Some(node) = node {
-            prefer(memory.start, memory.bytes, node)?;
+            wish(memory.span(), &Wish::Prefer(vec![node]))?;
         }
         match populate(memory.span()) {
             // Before Linux 5.14.
@@ -94,34 +96,6 @@ impl NearMemory {
             // SAFETY: within the mapping, writable, and nobody else knows of it yet.
             unsafe { self.start.add(page).write_volatile(0) };
         }
-    }
-}
-
-/// Has the kernel put pages on that node when they are first touched, as far as it has memory.
-///
-/// Pre: pages of a mapping of ours. What they hold stays.
-pub(crate) fn prefer(start: NonNull<u8>, bytes: usize, node: u32) -> io::Result<()> {
-    const WORD: usize = libc::c_ulong::BITS as usize;
-    let mut mask = vec![0 as libc::c_ulong; node as usize / WORD + 1];
-    mask[node as usize / WORD] |= 1 << (node as usize % WORD);
-    // The kernel leaves out the last of the bits that it is told of.
-    let bits = mask.len() * WORD + 1;
-    // SAFETY: where pages will lie changes nothing that a program can see. The mask has as many bits as are read.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            start.as_ptr(),
-            bytes,
-            libc::MPOL_PREFERRED,
-            mask.as_ptr(),
-            bits,
-            0,
-        )
-    };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
     }
 }
 

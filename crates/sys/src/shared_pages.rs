@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, MemfdFlags, SealFlags};
 
-use crate::memory::{PAGE, populate};
+use crate::mbind;
+use crate::memory::{PAGE, Span, populate};
 use crate::move_pages::{Pages, nodes_of};
-use crate::near::prefer;
+use crate::numa_maps::Wish;
 
 /// The memfd. Its size is sealed, so that no access can fault.
 #[derive(Debug)]
@@ -105,10 +106,11 @@ impl SharedPages {
     /// Pre: whole pages. Errors: as of [`crate::near::NearMemory::map`] and [`nodes_of`].
     pub fn populate(&self, at: usize, bytes: usize, node: Option<u32>) -> io::Result<Pages> {
         let part = Part::map(self, at, bytes, libc::PROT_READ | libc::PROT_WRITE)?;
+        let span = Span::new(part.start.addr().get(), bytes);
         if let Some(node) = node {
-            prefer(part.start, bytes, node)?;
+            mbind::wish(span, &Wish::Prefer(vec![node]))?;
         }
-        populate(crate::memory::Span::new(part.start.addr().get(), bytes))?;
+        populate(span)?;
         let start = part.start.addr().get();
         let pages: Vec<usize> = (start..start + bytes).step_by(PAGE).collect();
         nodes_of(None, &pages)

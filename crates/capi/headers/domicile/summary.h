@@ -4,8 +4,8 @@
    the pattern (arrays of pointers, gathers): fill a domicile_loop for each parallel loop and pass it once, before
    the loop runs for the first time with these arrays and bounds.
 
-   A summary never changes what a program computes. `domicile run --policy cdpc` colors pages by it, `domicile record`
-   keeps it in the trace; otherwise it costs what copying it costs. Bugnion and others, "Compiler-Directed Page
+   A summary never changes what a program computes. `domicile run --policy cdpc` colors pages by it, `--policy
+   summary-homes` puts them on nodes, `domicile record` keeps it in the trace; otherwise it costs what copying it costs. Bugnion and others, "Compiler-Directed Page
    Coloring for Multiprocessors" (ASPLOS 1996), section 5.1. */
 #ifndef DOMICILE_SUMMARY_H
 #define DOMICILE_SUMMARY_H

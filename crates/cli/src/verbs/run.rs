@@ -1,9 +1,10 @@
 //! `domicile run`: a program with cache slots for its data, without a change to it; or with the arrays of its parallel
-//! loops in frames of the colors that suit them; or with its pages following it between memory nodes.
+//! loops in frames of the colors that suit them, or on the nodes that use them; or with its pages following it between nodes.
 
 mod arrays;
 mod copies;
 mod follow;
+mod homes;
 mod named;
 mod outcome;
 mod placed;
@@ -40,8 +41,8 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// Run a program with its data in chosen parts of the cache, or with its pages near their users
 ///
-/// With a plan, `--slots FILE`; by what the program says of its parallel loops, `--policy cdpc`; or between memory nodes,
-/// `--policy migrate`.
+/// With a plan, `--slots FILE`; by what the program says of its parallel loops, `--policy cdpc` or `--policy summary-homes`; or
+/// between memory nodes, `--policy migrate`.
 ///
 /// A plan (TOML) says which arrays, by the names that `domicile advise` has for them, get which slot of the shared cache;
 /// `domicile advise --write-slots FILE` writes one. The names are looked up in the program's files before it
@@ -59,6 +60,11 @@ const MOST_BYTES: u64 = 1 << 20;
 /// before main as far as it is known then, such that what one processor uses does not compete for its cache. The other
 /// policies are there to compare with: they deal colors to the same pages.
 ///
+/// On a machine with several memory nodes `--policy summary-homes` gives these arrays' pages homes by the same word: each on the node
+/// whose cpus' iterations touch it most, before it is touched; pages that are there already move. Thread t of a team is taken to be on
+/// the t-th of the cpus that the program may have. Threads of OpenMP are kept there (OMP_PLACES and OMP_PROC_BIND, unless one
+/// of them is set); the report says where nothing keeps them. On a machine with one node the program runs unchanged.
+///
 /// On a machine with several memory nodes `--policy migrate` moves pages to the node that uses them, while the program runs
 /// and without a change to it. `replicate` and `migrate-replicate` decide over copies, too; Linux has no transparent copies,
 /// so that those are counted and not made. What can be copied is: under these policies the program's text, and what else of its
@@ -68,6 +74,7 @@ const MOST_BYTES: u64 = 1 << 20;
 #[command(after_help = "Examples:\n  domicile run --slots cg.toml -- ./cg\n  \
                   domicile run --slots cg.toml --report cg.json --json -- ./cg\n  \
                   domicile run --policy cdpc -- ./swim\n  \
+                  domicile run --policy summary-homes -- ./swim\n  \
                   domicile run --policy migrate --children -- make -j8\n  \
                   domicile run --placement threads.toml --rounds 7 -- ./pairs")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["slots", "policy", "placement"]))]
@@ -78,7 +85,7 @@ pub struct Run {
 
     /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two
     /// where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random.
-    /// Or move pages between memory nodes: migrate, replicate, migrate-replicate. Or, as an experiment, move the thread to the cache of
+    /// Or give these pages homes on the nodes that use them: summary-homes. Or move pages between memory nodes: migrate, replicate, migrate-replicate. Or, as an experiment, move the thread to the cache of
     /// its data: regions
     #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = suggested::policy(names()))]
     policy: Option<Name>,
@@ -146,6 +153,7 @@ impl Run {
             #[cfg(target_arch = "x86_64")]
             Some(policy) if policy.of(policy::Kind::Threads).is_some() => return self.follow_data(console, policy),
             Some(policy) if policy.is(|traits| traits.later.on_misses()) => return self.follow(console, policy),
+            Some(policy) if policy.is(|traits| traits.summaries) => return self.at_home(console, policy),
             policy if self.text.is_some() => {
                 copies::are_wanted(self.text.as_deref(), policy.as_ref())?;
             }
@@ -198,14 +206,16 @@ impl Run {
         let start = started::Start {
             command: program,
             arguments,
+            environment: Vec::new(),
             children: self.children,
-            colors: colors.clone(),
+            colors: Some(colors.clone()),
             forced,
             plan,
             directed: self
                 .policy
                 .clone()
                 .map(|policy| live::protocol::Directed { policy, align }),
+            homed: None,
         };
         let ended = start.run(&found, named)?;
         for note in &ended.notes {
@@ -310,6 +320,12 @@ fn json(report: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n")
 }
 
+/// The policies that give pages homes by what the program says of its parallel loops.
+fn homes() -> impl Iterator<Item = &'static str> {
+    let by_summaries = policy::registry().iter().filter(|entry| entry.traits.summaries);
+    by_summaries.map(|entry| entry.name)
+}
+
 fn names() -> impl Iterator<Item = &'static str> {
     // Pages are closed by the protection keys of x86-64.
     let threads = policy::registry()
@@ -317,6 +333,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .filter(|entry| cfg!(target_arch = "x86_64") && entry.kind == policy::Kind::Threads);
     live::cdpc::policies()
         .map(|entry| entry.name)
+        .chain(homes())
         .chain(moving())
         .chain(threads.map(|entry| entry.name))
 }

@@ -9,7 +9,7 @@ use crate::Source;
 mod far_below;
 
 /// A loop over whole arrays (start and bytes), a page an iteration.
-pub(super) fn a_loop(place: &str, arrays: &[(u64, u64)], threads: u32) -> Loop {
+pub(crate) fn a_loop(place: &str, arrays: &[(u64, u64)], threads: u32) -> Loop {
     let page = PAGE_BYTES as u64;
     let summaries = arrays.iter().map(|&(start, bytes)| Summary {
         name: format!("{start:#x}"),

@@ -16,6 +16,11 @@ fn variable(value: &str) -> Option<u32> {
     first.trim().parse().ok().filter(|&threads| threads > 0)
 }
 
+/// Whether OpenMP's library is in the program.
+pub fn has_openmp() -> bool {
+    openmp().is_some()
+}
+
 #[cfg(not(miri))]
 fn openmp() -> Option<u32> {
     // SAFETY: a search through what is loaded, for a name that ends in a zero.

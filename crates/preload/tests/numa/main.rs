@@ -1,4 +1,7 @@
-//! The program's text from copies on nodes, in real processes: on whatever machine this is, and on one with several nodes.
+//! The program's text from copies on nodes, and pages of arrays at home ([`homes`]), in real processes: on whatever machine this is, and
+//! on one with several nodes.
+
+mod homes;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;

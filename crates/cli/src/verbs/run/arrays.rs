@@ -25,7 +25,10 @@ pub fn on_chip() -> Alignment {
 
 pub fn report(report: &Report, cdpc: &CdpcReport) -> Vec<String> {
     if cdpc.loops == 0 {
-        return silent(cdpc);
+        let padded = cdpc.padded.iter().filter(|padded| padded.blocks > 0);
+        return std::iter::once(silent(cdpc.refused))
+            .chain(padded.map(self::padded))
+            .collect();
     }
     let mut lines = vec![format!(
         "{}: {} in {} by up to {}; {} have a preferred color",
@@ -104,22 +107,19 @@ fn chosen(set: &Chosen) -> String {
     )
 }
 
-fn silent(cdpc: &CdpcReport) -> Vec<String> {
-    let mut lines = vec![
-        "the program says nothing of parallel loops; it ran unchanged. Build it with domicile-cc, domicile-c++ or \
-         domicile-fc (and -fopenmp), or declare the loops by hand: domicile_parallel_loop(3)"
-            .to_string(),
-    ];
-    if cdpc.refused > 0 {
-        lines[0] = format!(
+/// Of a program none of whose loops is known, where so many could not be used.
+pub fn silent(refused: u64) -> String {
+    match refused {
+        0 => {
+            "the program says nothing of parallel loops; it ran unchanged. Build it with domicile-cc, domicile-c++ or \
+              domicile-fc (and -fopenmp), or declare the loops by hand: domicile_parallel_loop(3)"
+                .to_string()
+        }
+        refused => format!(
             "none of the {} that the program described can be used; it ran unchanged",
-            count(cdpc.refused, "loop")
-        );
+            count(refused, "loop")
+        ),
     }
-    if cdpc.padded.as_ref().is_some_and(|padded| padded.blocks > 0) {
-        lines.extend(cdpc.padded.iter().map(padded));
-    }
-    lines
 }
 
 fn looked(cdpc: &CdpcReport) -> String {
@@ -181,7 +181,7 @@ fn padded(padded: &Padded) -> String {
     line
 }
 
-fn count(number: u64, what: &str) -> String {
+pub fn count(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {what}{plural}", report::count(number))
 }

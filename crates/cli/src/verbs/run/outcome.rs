@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use live::Colors;
-use results::run::{DataReport, InWays, Report, Run, State};
+use results::run::{DataReport, InWays, OnNodes, Report, Run, State};
+
+use super::homes;
 
 /// Names and reasons reported of one data set.
 const MOST_LINES: usize = 8;
@@ -16,6 +18,7 @@ pub fn run(exit_code: i32, colors: &Colors, processes: Vec<Report>) -> Run {
         color_bytes: colors.color_bytes,
         colors_forced: super::is_forced(colors),
         ways: None,
+        homes: None,
         processes,
     }
 }
@@ -30,6 +33,8 @@ pub fn text(run: &Run) -> String {
     let mut lines = Vec::new();
     if let Some(ways) = &run.ways {
         lines.push(in_ways(ways));
+    } else if let Some(said) = run.homes.as_ref().and_then(homes::said) {
+        lines.push(said);
     } else if run.processes.is_empty() {
         lines.push(
             "the run-time was not loaded, or the program never became the one that was looked at: nothing was \
@@ -41,7 +46,7 @@ pub fn text(run: &Run) -> String {
         lines.push("the colors are forced: nothing says that they are any on this machine".to_string());
     }
     for process in &run.processes {
-        lines.extend(of_process(process));
+        lines.extend(of_process(process, run.homes.as_ref()));
     }
     lines.iter().map(|line| format!("domicile: {line}\n")).collect()
 }
@@ -64,7 +69,7 @@ fn in_ways(ways: &InWays) -> String {
     )
 }
 
-fn of_process(report: &Report) -> Vec<String> {
+fn of_process(report: &Report, on: Option<&OnNodes>) -> Vec<String> {
     let mut lines = Vec::new();
     match report.state {
         State::Failed => lines.push("nothing was placed; the program ran as without a plan".to_string()),
@@ -84,6 +89,8 @@ fn of_process(report: &Report) -> Vec<String> {
     );
     if let Some(cdpc) = &report.cdpc {
         lines.extend(super::arrays::report(report, cdpc));
+    } else if let (Some(at_home), Some(on)) = (&report.homes, on) {
+        lines.extend(homes::report(report, at_home, on));
     } else if report.state != State::Failed {
         let (start, allocations) = (time(report.start_us), time(report.allocation_us));
         lines.push(format!(

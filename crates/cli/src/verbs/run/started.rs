@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use capture::Folder;
 use capture::locate::Program;
 use live::Colors;
-use live::protocol::{Directed, Instructions, Report, VERSION};
+use live::protocol::{Directed, Homed, Instructions, Report, VERSION};
 use policy::slots::Plan;
 use sys::supervise::Supervisor;
 
@@ -26,14 +26,19 @@ const PLACES: [&str; 2] = ["../lib/domicile", "."];
 pub struct Start<'a> {
     pub command: &'a OsStr,
     pub arguments: &'a [OsString],
+    /// Variables that the program gets beside those of this process.
+    pub environment: Vec<(&'static str, String)>,
     pub children: bool,
-    pub colors: Colors,
+    /// None where pages get homes.
+    pub colors: Option<Colors>,
     /// The same for the program's own use of the library, as the environment has them.
     pub forced: Option<String>,
     /// Empty where the program's loops say what it has.
     pub plan: Plan,
     /// Instead of a plan.
     pub directed: Option<Directed>,
+    /// Instead of either.
+    pub homed: Option<Homed>,
 }
 
 /// How the program ended.
@@ -74,12 +79,14 @@ impl Start<'_> {
             targets: named.targets,
             passed: named.passed,
             directed: self.directed,
+            homed: self.homed,
         };
         instructions.write(&path).map_err(Failure::work)?;
 
         let mut command = Command::new(self.command);
         command
             .args(self.arguments)
+            .envs(self.environment)
             .env("LD_PRELOAD", preloads(&library, before.as_deref()))
             .env(live::protocol::ENVIRONMENT, &path);
         if let Some(forced) = &self.forced {
