@@ -13,9 +13,11 @@
 #include <semaphore.h>
 
 static const char *const CLASSES[] = {"S", "W", "A", 0};
+static const char *const LAYOUTS[] = {"lines", "planes", 0};
 struct setting settings[] = {
    {"class", "NAS's size of the problem: 12, 33, 64 points a side", 0, 0, 2, CLASSES},
    {"iterations", "time steps; 0: the class's", 0, 100000, 0, 0},
+   {"layout", "what of the field variables lies together: lines of z, or planes", 0, 0, 0, LAYOUTS},
    {0, 0, 0, 0, 0, 0},
 };
 
@@ -231,6 +233,9 @@ static void verify(const double *norm, const double *right)
 
 void workload(void)
 {
+   /* The directions of each layout, the slowest in memory first. */
+   static const int ORDERS[2][3] = {{0, 1, 2}, {2, 0, 1}};
+   const int *order;
    int64_t iterations, doubles;
    size_t field_bytes, plane_bytes;
    double before[5], after[5], error[5];
@@ -243,10 +248,12 @@ void workload(void)
    grid.t3 = grid.n - 1;
    grid.t1 = grid.t3 * grid.t3;
    grid.t2 = grid.t3 / 2;
-   grid.step[2] = 5;
-   grid.step[1] = grid.step[2] * (grid.n / 2 * 2 + 1);
-   grid.step[0] = grid.step[1] * (grid.n / 2 * 2 + 1);
-   doubles = grid.step[0] * grid.n;
+   grid.planes = setting("layout") == 1;
+   order = ORDERS[grid.planes];
+   grid.step[order[2]] = 5;
+   grid.step[order[1]] = grid.step[order[2]] * (grid.n / 2 * 2 + 1);
+   grid.step[order[0]] = grid.step[order[1]] * (grid.n / 2 * 2 + 1);
+   doubles = grid.step[order[0]] * grid.n;
    iterations = setting("iterations") ? setting("iterations") : problem->iterations;
    if (team_threads() > grid.n - 2)
       frame_fail("there are fewer rows than threads");

@@ -2,7 +2,8 @@
 
    Five conserved quantities on a cube of n points a side. Field variables lie as in the OpenMP version that Ding11 cites (NAS 2.3 in C,
    of the Omni project): u[i][j][k][5], with lines and planes one point longer than n if n is even; z moves fastest,
-   although the planes that are solved one after another are those of z. Points 0 and n - 1 of each direction are the boundary. */
+   although the planes that are solved one after another are those of z. With `--layout planes` they lie as in NAS's Fortran,
+   plane after plane of z, with y fastest. Points 0 and n - 1 of each direction are the boundary. */
 #ifndef WORKLOADS_LU_H
 #define WORKLOADS_LU_H
 
@@ -18,6 +19,8 @@
 struct grid {
    int n;
    double dt, omega;
+   /* Whether planes of z lie together, and not lines. */
+   int planes;
    /* Steps in memory from a point to its neighbour in x, y, z. */
    int64_t step[3];
    /* 1/h^2, 1/(2h), 1/h: the same in all directions of a cube. */

@@ -105,8 +105,9 @@ static void use_fluxes(double *to, const double *v, double *f, int64_t s, int wa
 
 void apply_operator(int thread, double *to, double *field)
 {
-   /* The lines of each direction are gone through in this order, the first divided among the threads. */
-   static const int OUTER[3] = {1, 0, 0}, INNER[3] = {2, 2, 1};
+   /* The lines of each direction are gone through in this order, the first divided among the threads: neighbours in memory,
+      in either layout, come one after the other. */
+   const int OUTER[3] = {grid.planes ? 2 : 1, 0, 0}, INNER[3] = {grid.planes ? 1 : 2, 2, 1};
    const struct range mine = interior(thread);
    int way, outer, inner;
    for (way = 0; way < 3; way++) {
