@@ -160,7 +160,7 @@ fn chapters_are_written() {
     let room = Room::new();
     let folder = programs(&room, &SOR);
     let page = room.path("page.md");
-    let text = "Words.\n<!-- domicile reproduce philbin96 table6 -->\nold\n<!-- end of table6 -->\nMore words.\n";
+    let text = "Words.\n<!-- domicile reproduce philbin96 table6 -->\nstale\n<!-- end of table6 -->\nMore words.\n";
     fs::write(&page, text).unwrap();
     let arguments = [
         "reproduce",
@@ -181,7 +181,7 @@ fn chapters_are_written() {
         "{written}"
     );
     assert!(
-        written.ends_with("\n<!-- end of table6 -->\nMore words.\n") && !written.contains("old"),
+        written.ends_with("\n<!-- end of table6 -->\nMore words.\n") && !written.contains("stale"),
         "{written}"
     );
     assert!(
