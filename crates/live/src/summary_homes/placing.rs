@@ -1,6 +1,6 @@
 //! The kernel is told where pages are to be, and those that are there already move.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use sys::mappings::{Kind, Mapping};
@@ -34,22 +34,39 @@ impl SummaryHomes {
                 return moment;
             }
         };
-        // Each wish adds two mappings at most; the program needs some for itself.
+        // A wish divides a mapping where it begins and where it ends, unless a mapping does there already. The program needs some
+        // mappings for itself.
         let most = self.linux.most_mappings();
-        let mut room = (most - most / 4).saturating_sub(mappings.len()) / 2;
+        let mut room = (most - most / 4).saturating_sub(mappings.len());
+        let ends = mappings
+            .iter()
+            .flat_map(|mapping| [mapping.span.start, mapping.span.end()]);
+        let mut divided: HashSet<u64> = ends.map(|end| (end / PAGE_BYTES) as u64).collect();
+        let mut new = PageMap::default();
         for (pages, node) in &wanted {
+            for part in self.homes.differing(pages, node) {
+                moment.pages += length(&part);
+                new.set(part, ());
+            }
             self.homes.set(pages.clone(), *node);
             self.left.clear(pages);
-            moment.pages += length(pages);
         }
         let mut left = Vec::new();
         for part in fitting(&wishes(&wanted, &self.in_turn(threads)), &mappings, &mut left) {
-            if room == 0 {
+            let cuts: Vec<u64> = [part.pages.start, part.pages.end]
+                .into_iter()
+                .filter(|at| !divided.contains(at))
+                .collect();
+            if cuts.len() > room {
                 left.push((part.pages, TOO_MANY));
                 continue;
             }
-            room -= 1;
-            moment.moved += self.place(&part);
+            room -= cuts.len();
+            divided.extend(cuts);
+            for page in self.place(&part) {
+                moment.moved += 1;
+                moment.pages += u64::from(new.within(&(page..page + 1)).next().is_none());
+            }
         }
         for (pages, why) in left {
             self.left.set(pages, why.to_string());
@@ -57,16 +74,16 @@ impl SummaryHomes {
         moment
     }
 
-    /// Tells the kernel; how many pages were elsewhere, and have moved.
-    fn place(&mut self, part: &Wished) -> u64 {
+    /// Tells the kernel; the pages that were elsewhere, and have moved.
+    fn place(&mut self, part: &Wished) -> Vec<u64> {
         let Range { start, end } = part.pages;
         let span = Span::new(address(start), length(&part.pages) as usize * PAGE_BYTES);
         if let Err(error) = self.linux.wish(span, &part.to.wish()) {
             let why = format!("the kernel takes no wish for their node (mbind): {error}");
             self.left.set(part.pages.clone(), why);
-            return 0;
+            return Vec::new();
         }
-        let mut moved = 0;
+        let mut moved = Vec::new();
         for first in (start..end).step_by(BATCH as usize) {
             let addresses: Vec<usize> = (first..end.min(first + BATCH)).map(address).collect();
             let Ok(now) = self.linux.nodes_of(&addresses) else {
@@ -81,14 +98,14 @@ impl SummaryHomes {
             };
             let astray: Vec<(u64, u32)> = (0..).zip(now).filter_map(astray).collect();
             if !astray.is_empty() {
-                moved += self.carry(&astray);
+                moved.extend(self.carry(&astray));
             }
         }
         moved
     }
 
-    /// Moves pages, each to its node; how many did.
-    fn carry(&mut self, pages: &[(u64, u32)]) -> u64 {
+    /// Moves pages, each to its node; those that did.
+    fn carry(&mut self, pages: &[(u64, u32)]) -> Vec<u64> {
         let (addresses, nodes): (Vec<usize>, Vec<u32>) =
             pages.iter().map(|&(page, node)| (address(page), node)).unzip();
         let now = match self.linux.move_to(&addresses, &nodes) {
@@ -100,14 +117,14 @@ impl SummaryHomes {
                         format!("they were there already and cannot move: {error}"),
                     );
                 }
-                return 0;
+                return Vec::new();
             }
         };
-        let mut moved = 0;
+        let mut moved = Vec::new();
         for (&(page, node), now) in pages.iter().zip(now) {
             let why = match now {
                 Ok(now) if now == node => {
-                    moved += 1;
+                    moved.push(page);
                     continue;
                 }
                 // It was given back meanwhile, and will come back to where it is wished.
@@ -168,7 +185,9 @@ fn takes(mapping: &Mapping) -> Result<Behind, &'static str> {
     match &mapping.kind {
         _ if mapping.shared => Err("it is shared memory, or a file's own pages"),
         Kind::Special(_) => Err("it belongs to the kernel"),
-        Kind::File(path) if path.contains("hugepage") => Err("it is an explicit huge page"),
+        Kind::File(path) if path.starts_with("/anon_hugepage") || path.starts_with("/dev/hugepages/") => {
+            Err("it is an explicit huge page")
+        }
         Kind::File(_) if !mapping.write => Err("it is constant: the file's own pages, which all processes have"),
         Kind::File(_) => Ok(Behind::File),
         Kind::Anonymous | Kind::Heap | Kind::Stack => Ok(Behind::Nothing),

@@ -196,6 +196,40 @@ fn pages_that_are_there_already_move_and_those_that_cannot_are_named() {
     let (report, _) = homes.outcome(true);
     assert_eq!((report.at_home, report.elsewhere, report.again), (80, 0, 1));
     assert_eq!(report.left_out, []);
+    // Only these two were given their home once more.
+    assert_eq!(
+        (report.later.times, report.later.pages, report.later.moved),
+        (2, 82, 40)
+    );
+    homes.next_look = None;
+    homes.hear(over("f", 0, 80));
+    assert_eq!(
+        homes.outcome(false).0.later.times,
+        2,
+        "a look that changes nothing is none"
+    );
+}
+
+#[test]
+fn parts_that_are_placed_already_take_no_more_mappings() {
+    let fake = Fake::new(Kind::Anonymous);
+    // Three parts divide one mapping at three places.
+    fake.made().most_mappings = 5;
+    let mut homes = fake.homes();
+    homes.hear(over("f", 0, 80));
+    homes.start();
+    assert_eq!(fake.wishes().len(), 2);
+    assert_eq!(homes.outcome(false).0.left_out, []);
+    let part = |first: usize, pages: usize| Mapping {
+        span: Span::new((START as usize + first) * PAGE_BYTES, pages * PAGE_BYTES),
+        ..fake.made().mappings[0].clone()
+    };
+    let divided = [part(0, 40), part(40, 40), part(80, MAPPED as usize - 80)];
+    fake.made().mappings = divided.into();
+    homes.next_look = None;
+    homes.hear(over("f", 0, 80));
+    assert_eq!(fake.wishes().len(), 2);
+    assert_eq!(homes.outcome(false).0.left_out, []);
 }
 
 #[test]

@@ -47,6 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Each number is at least one whose write had returned before it was looked at, and none goes back.
+///
+/// Pre: numbers below 256. Larger ones can be seen half written.
 fn read(data: &SharedReplicas, words: &SharedWords) {
     let count = data.len() / 8;
     let mut seen = vec![0u64; count];

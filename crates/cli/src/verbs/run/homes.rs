@@ -154,7 +154,11 @@ pub fn said(on: &OnNodes) -> Option<String> {
 /// Of one process.
 pub fn report(report: &Report, homes: &HomesReport, on: &OnNodes) -> Vec<String> {
     if homes.loops == 0 {
-        return vec![silent(homes.refused)];
+        let mut lines = vec![silent(homes.refused)];
+        if homes.openmp {
+            lines.push(format!("  {}", threads(homes, on)));
+        }
+        return lines;
     }
     let mut lines = vec![format!(
         "{}: {} in {} by up to {}; {} have a home",
@@ -164,7 +168,9 @@ pub fn report(report: &Report, homes: &HomesReport, on: &OnNodes) -> Vec<String>
         count(homes.threads, "thread"),
         count(homes.pages, "page"),
     )];
-    let looked = report.state == State::Ended;
+    // The look at the end can lack memory; then all of its numbers are 0.
+    let seen = homes.at_home + homes.elsewhere + homes.absent + homes.out_of_sight + homes.unknown;
+    let looked = report.state == State::Ended && seen > 0;
     if looked {
         lines.push(looked_at(homes));
     }
@@ -265,6 +271,34 @@ mod tests {
         assert!(alone(&on(&[0, 0]).seats, 1).unwrap().contains("one memory node"));
         assert!(alone(&on(&[1, 1]).seats, 2).unwrap().contains("on memory node 1"));
         assert!(alone(&[], 2).is_some());
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_not_said_to_be_away() {
+        let report = Report {
+            state: State::Ended,
+            ..Report::default()
+        };
+        let mut homes = HomesReport {
+            loops: 1,
+            pages: 10,
+            ..HomesReport::default()
+        };
+        let said = |homes: &HomesReport| super::report(&report, homes, &on(&[0, 1])).join("\n");
+        assert!(!said(&homes).contains("at home at the end"));
+        homes.absent = 10;
+        assert!(said(&homes).contains("0 of 10 at home at the end, 10 without a frame"));
+    }
+
+    #[test]
+    fn threads_that_are_kept_for_nothing_are_named() {
+        let mut on = on(&[0, 1]);
+        on.kept = Kept::Set;
+        let homes = HomesReport {
+            openmp: true,
+            ..HomesReport::default()
+        };
+        assert!(report(&Report::default(), &homes, &on)[1].contains("OpenMP keeps thread t"));
     }
 
     #[test]
