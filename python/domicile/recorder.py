@@ -70,7 +70,7 @@ def _record(program, path, options, arguments):
     arguments = {"stdin": subprocess.DEVNULL, **arguments}
     with subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True, **arguments) as process:
         try:
-            _, said = process.communicate()
+            said = _ended(process)
         except BaseException:
             # It has a session of its own, so that nobody else ends it.
             process.send_signal(signal.SIGINT)
@@ -84,6 +84,18 @@ def _record(program, path, options, arguments):
         raise DomicileError(said.strip().removeprefix("domicile: ") or f"nothing was recorded: {' '.join(words)}")
     # The program's own, and notes of the recorder.
     sys.stderr.write(said)
+
+
+def _ended(process):
+    """Waits for the end of a process; its standard error.
+
+    Not in one call of the system: libraries such as Polars take signals so that calls begin again, and Ctrl-C would have no effect.
+    """
+    while True:
+        try:
+            return process.communicate(timeout=0.2)[1]
+        except subprocess.TimeoutExpired:
+            pass
 
 
 class recording(contextlib.ContextDecorator):

@@ -60,6 +60,15 @@ class Replicated:
         array = numpy.frombuffer(memoryview(memory).toreadonly(), dtype=self.dtype)
         return array.reshape(self.shape)
 
+    def __array__(self, dtype=None, copy=None):
+        """NumPy's functions take it as what `read` returns; `numpy.asarray` copies nothing."""
+        array = self.read()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"an array of {numpy.dtype(dtype)} is a copy of one of {self.dtype}")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
     def write(self, first, elements):
         """Puts elements in the place of those from number `first` on, counted through the array in C's order, in all copies.
 

@@ -5,6 +5,7 @@
 
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import subprocess
@@ -146,7 +147,7 @@ def _suggested(trial, name, values):
 
 
 def _minimise_by(spec, what, over, trials, seed):
-    """Of a specification with one trace, one machine and one policy: the lines that the command prints."""
+    """Of a specification with one trace, one machine and one policy: what the command prints, as JSON."""
     import tomllib
 
     with open(spec, "rb") as file:
@@ -170,8 +171,7 @@ def _minimise_by(spec, what, over, trials, seed):
     fixed = [f"{name}={value}" for name, value in of.get("set", {}).items() if name not in ranges]
     trace = pathlib.Path(spec).parent / of["traces"][0]
     best, study = minimise(trace, of["machines"][0], policy, ranges, what, trials=trials, seed=seed, set=fixed)
-    setting = " ".join(f"--set {name}={value}" for name, value in best.items())
-    return f"{what} {int(study.best_value)} ns with {setting} ({len(study.trials)} settings tried)"
+    return {"minimised": what, "value_ns": int(study.best_value), "set": best, "trials": len(study.trials), "seed": seed}
 
 
 def _main():
@@ -186,9 +186,9 @@ def _main():
     given = parser.parse_args()
     try:
         if given.minimise is not None:
-            print(_minimise_by(given.spec, given.minimise, given.over, given.trials, given.seed))
+            print(json.dumps(_minimise_by(given.spec, given.minimise, given.over, given.trials, given.seed)))
         else:
-            print(sweep(given.spec, given.output, dask=given.dask))
+            sweep(given.spec, given.output, dask=given.dask)
     except (DomicileError, OSError) as error:
         sys.exit(f"domicile: {error}")
     except ImportError as error:

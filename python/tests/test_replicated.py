@@ -33,6 +33,16 @@ class Reading(unittest.TestCase):
         self.assertEqual(one.ctypes.data % 4096, 0)
         self.assertFalse(one.flags.owndata)
 
+    def test_numpy_takes_it_as_an_array(self):
+        table = domicile.Replicated(numpy.arange(6, dtype="int32").reshape(2, 3))
+        self.assertEqual(numpy.sum(table), 15)
+        view = numpy.asarray(table)
+        self.assertEqual((view.shape, view.dtype, view.flags.writeable), ((2, 3), numpy.dtype("int32"), False))
+        self.assertTrue(numpy.array(table).flags.writeable, "a copy is the caller's own")
+        self.assertEqual(numpy.asarray(table, dtype=float).dtype, numpy.dtype(float))
+        with self.assertRaisesRegex(ValueError, "is a copy of one"):
+            table.__array__(float, copy=False)
+
     def test_what_is_read_cannot_be_written(self):
         read = domicile.Replicated(numpy.arange(4)).read()
         with self.assertRaises(ValueError):

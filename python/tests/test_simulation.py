@@ -76,6 +76,33 @@ class Traces(unittest.TestCase):
         with self.assertRaisesRegex(domicile.DomicileError, "record it with a `path`"):
             pickle.dumps(domicile.record(["/bin/true"]))
 
+    def test_ctrl_c_ends_a_recording_and_its_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            number = f"{folder}/number"
+            waits, keep = os.pipe()
+
+            def interrupt():
+                while not (os.path.exists(number) and os.path.getsize(number)):
+                    time.sleep(0.01)
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+            thread = threading.Thread(target=interrupt, daemon=True)
+            thread.start()
+            with self.assertRaises(KeyboardInterrupt):
+                # Nobody writes to its input: it waits for ever.
+                program = f"echo $$ > {number}.new; mv {number}.new {number}; read line"
+                domicile.record(["/bin/sh", "-c", program], f"{folder}/sh.dtr", stdin=waits)
+            thread.join()
+            os.close(waits)
+            os.close(keep)
+            with open(number, encoding="utf-8") as file:
+                process = int(file.read())
+            with self.assertRaises(ProcessLookupError):
+                # One that has ended is there until it is waited for, by the recorder or by init.
+                for _ in range(1000):
+                    os.kill(process, 0)
+                    time.sleep(0.01)
+
     def test_arrays_that_do_not_fit_are_refused(self):
         addresses = walk(10)
         for bad, says in (

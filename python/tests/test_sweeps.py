@@ -1,5 +1,6 @@
 """Sweeps: on a cluster the rows are the same, also where a worker dies; and a search finds the same with one thread and with two."""
 
+import json
 import os
 import subprocess
 import sys
@@ -85,8 +86,11 @@ class OnDask(unittest.TestCase):
             spec = specified(folder, SPEC.replace("[1, 2]", "[1]"))
             with Cluster() as cluster:
                 words = [domicile.recorder.command(), "sweep", spec, "--dask", cluster.scheduler_address]
-                subprocess.run(words, check=True, capture_output=True, env={**os.environ, "DOMICILE_PYTHON": sys.executable})
-            self.assertEqual(len(polars.read_parquet(f"{folder}/sweep.parquet")), 12)
+                environment = {**os.environ, "DOMICILE_PYTHON": sys.executable}
+                done = subprocess.run([*words, "--json"], check=True, capture_output=True, env=environment, text=True)
+            rows = polars.read_parquet(f"{folder}/sweep.parquet")
+            self.assertEqual(len(rows), 12)
+            self.assertEqual([json.loads(line)["time_ns"] for line in done.stdout.splitlines()], rows["time_ns"].to_list())
 
     def test_traces_come_from_another_storage(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -132,9 +136,14 @@ class Searches(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             spec = specified(folder, 'traces = ["one.dtr"]\nmachines = ["flash-cc-numa"]\npolicies = ["migrate"]\n')
             words = [domicile.recorder.command(), "sweep", spec, "--minimise", "stall", "--over", "trigger=4..512", "--trials", "5"]
-            done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "DOMICILE_PYTHON": sys.executable})
+            environment = {**os.environ, "DOMICILE_PYTHON": sys.executable}
+            done = subprocess.run(words, capture_output=True, text=True, env=environment)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, r"^stall \d+ ns with --set migrate.trigger=\d+ \(5 settings tried\)$")
+            found = json.loads(subprocess.run([*words, "--json"], check=True, capture_output=True, text=True, env=environment).stdout)
+            self.assertEqual((found["minimised"], found["trials"], found["seed"]), ("stall", 5, 1))
+            setting = f"--set migrate.trigger={found['set']['migrate.trigger']}"
+            self.assertEqual(done.stdout, f"stall {found['value_ns']} ns with {setting} (5 settings tried)\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 
 mod error;
 mod file;
+mod minimum;
 mod points;
 mod row;
 mod run;
@@ -15,6 +16,7 @@ mod spec;
 
 pub use error::SweepError;
 pub use file::Rows;
+pub use minimum::Minimum;
 pub use points::{Group, Point};
 pub use row::Row;
 pub use run::{Limits, batches, failed, run, simulate, traces};

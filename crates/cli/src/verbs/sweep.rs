@@ -1,10 +1,11 @@
 //! `domicile sweep`: many simulations, as a file says.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use ::sweep::{Limits, Row, Rows, Spec, SweepError};
+use ::sweep::{Limits, Minimum, Row, Rows, Spec, SweepError};
 use clap::{Args, ValueEnum};
 
 use super::Done;
@@ -78,8 +79,8 @@ enum What {
 impl Sweep {
     pub fn run(&self, console: &mut Console) -> Done {
         let spec = Spec::read(&self.spec).map_err(failure)?;
-        if self.dask.is_some() || self.minimise.is_some() {
-            return self.in_python(console);
+        if let Some(what) = self.minimise.and_then(|what| what.to_possible_value()) {
+            return self.minimum(console, what.get_name());
         }
         let output = match &self.output {
             Some(output) => output.clone(),
@@ -89,6 +90,16 @@ impl Sweep {
             return Err(Failure::usage(
                 "the rows would be written over the specification: name another file with `-o`",
             ));
+        }
+        if let Some(address) = &self.dask {
+            let on = [
+                "--output".as_ref(),
+                output.as_os_str(),
+                "--dask".as_ref(),
+                address.as_ref(),
+            ];
+            self.in_python(on)?;
+            return ended(console, &Rows::open(&output, &spec).map_err(failure)?, &output);
         }
         let mut rows = Rows::open(&output, &spec).map_err(failure)?;
         let before = rows.rows().len();
@@ -116,37 +127,47 @@ impl Sweep {
                 output.display()
             ));
         }
-        match console.json() {
-            true => rows.rows().iter().try_for_each(|row| console.line(row))?,
-            false => console.text(&text(rows.rows(), &output))?,
+        ended(console, &rows, &output)
+    }
+
+    fn minimum(&self, console: &mut Console, what: &str) -> Done {
+        let (trials, seed) = (self.trials.to_string(), self.seed.to_string());
+        let mut words = vec!["--minimise", what, "--trials", &trials, "--seed", &seed];
+        words.extend(self.over.iter().flat_map(|over| ["--over", over]));
+        let said = self.in_python(words)?;
+        let found: Minimum = serde_json::from_slice(&said).map_err(|error| {
+            let said = String::from_utf8_lossy(&said);
+            Failure::work(format!(
+                "the Python package is not of this version: it said {said:?}: {error}"
+            ))
+        })?;
+        if console.json() {
+            console.line(&found)?;
+        } else {
+            let set: String = found
+                .set
+                .iter()
+                .map(|(name, value)| format!(" --set {name}={value}"))
+                .collect();
+            let Minimum {
+                minimised,
+                value_ns,
+                trials,
+                ..
+            } = &found;
+            console.text(&format!(
+                "{minimised} {value_ns} ns with{set} ({trials} settings tried)\n"
+            ))?;
         }
         console.flush()?;
-        match rows.rows().iter().all(|row| row.error.is_some()) {
-            true => Ok(ExitCode::FAILURE),
-            false => Ok(ExitCode::SUCCESS),
-        }
+        Ok(ExitCode::SUCCESS)
     }
-}
 
-impl Sweep {
-    /// What the Python package does.
-    fn in_python(&self, console: &mut Console) -> Done {
+    /// What the Python package does; what it prints.
+    fn in_python(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Vec<u8>, Failure> {
         let python = std::env::var_os("DOMICILE_PYTHON").unwrap_or_else(|| "python3".into());
         let mut command = Command::new(&python);
-        command.args(["-m", "domicile.sweeps"]).arg(&self.spec);
-        if let Some(output) = &self.output {
-            command.arg("--output").arg(output);
-        }
-        if let Some(address) = &self.dask {
-            command.args(["--dask", address]);
-        }
-        if let Some(what) = self.minimise.and_then(|what| what.to_possible_value()) {
-            command.args(["--minimise", what.get_name()]);
-            command.args(["--trials", &self.trials.to_string(), "--seed", &self.seed.to_string()]);
-            self.over.iter().for_each(|over| {
-                command.args(["--over", over]);
-            });
-        }
+        command.args(["-m", "domicile.sweeps"]).arg(&self.spec).args(words);
         let done = command.output().map_err(|error| {
             Failure::work(format!(
                 "cannot start {}: {error}; name a Python in DOMICILE_PYTHON",
@@ -167,9 +188,20 @@ impl Sweep {
                 last.trim_start_matches("domicile: ")
             )));
         }
-        console.text(&String::from_utf8_lossy(&done.stdout))?;
-        console.flush()?;
-        Ok(ExitCode::SUCCESS)
+        Ok(done.stdout)
+    }
+}
+
+/// Prints the rows; the exit status is 1 where no point could be simulated.
+fn ended(console: &mut Console, rows: &Rows, output: &Path) -> Done {
+    match console.json() {
+        true => rows.rows().iter().try_for_each(|row| console.line(row))?,
+        false => console.text(&text(rows.rows(), output))?,
+    }
+    console.flush()?;
+    match rows.rows().iter().all(|row| row.error.is_some()) {
+        true => Ok(ExitCode::FAILURE),
+        false => Ok(ExitCode::SUCCESS),
     }
 }
 
