@@ -1,12 +1,11 @@
 //! Tables of results, for whoever takes Arrow: polars, pandas, DuckDB, pyarrow.
 
-use std::num::NonZero;
 use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_schema::{Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyCapsule};
 use report::{Exact, Value};
@@ -60,7 +59,7 @@ impl Table {
         )
     }
 
-    /// Arrow's PyCapsule interface: a stream of batches.
+    /// Arrow's PyCapsule interface: a stream of one batch.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -69,10 +68,9 @@ impl Table {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // A best effort, says the interface; there is one schema.
         drop(requested_schema);
-        let table = &self.0;
-        let (schema, batches) = py.detach(|| batches(table)).map_err(failed)?;
-        let batches = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
-        let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+        let batch = batch(&self.0).map_err(failed)?;
+        let schema = batch.schema();
+        let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 }
@@ -100,26 +98,6 @@ fn names(table: &report::Table) -> Vec<String> {
     names
 }
 
-/// What a column's cells are. A column with several kinds has the last of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Whole,
-    Real,
-    Text,
-}
-
-impl Kind {
-    /// `None`: any kind of column has it, as null.
-    fn of(value: &Value) -> Option<Kind> {
-        match value {
-            Value::Text(_) => Some(Kind::Text),
-            Value::Bar(_) | Value::Number(Exact::Real(_), _) => Some(Kind::Real),
-            Value::Number(Exact::Whole(_), _) => Some(Kind::Whole),
-            Value::Empty | Value::Unknown => None,
-        }
-    }
-}
-
 /// The cells of a column so far.
 enum Column {
     Whole(UInt64Builder),
@@ -128,22 +106,6 @@ enum Column {
 }
 
 impl Column {
-    fn new(kind: Kind, rows: usize) -> Column {
-        match kind {
-            Kind::Whole => Column::Whole(UInt64Builder::with_capacity(rows)),
-            Kind::Real => Column::Real(Float64Builder::with_capacity(rows)),
-            Kind::Text => Column::Text(StringBuilder::with_capacity(rows, 8 * rows)),
-        }
-    }
-
-    fn kind(&self) -> Kind {
-        match self {
-            Column::Whole(_) => Kind::Whole,
-            Column::Real(_) => Kind::Real,
-            Column::Text(_) => Kind::Text,
-        }
-    }
-
     fn push(&mut self, value: &Value) {
         match (self, value) {
             (Column::Whole(cells), Value::Number(Exact::Whole(number), _)) => cells.append_value(*number),
@@ -171,85 +133,43 @@ impl Column {
     }
 }
 
-type Row = Vec<report::Cell>;
-
-/// Some rows as columns, each of the kind that the one before it had, or of a later one. Rows lie apart in memory: they are gone through
-/// once, and a column of which a cell turns out to be of a later kind is made once more.
-fn columns(rows: &[Row], kinds: &[Kind]) -> Vec<Column> {
-    let mut columns: Vec<Column> = kinds.iter().map(|&kind| Column::new(kind, rows.len())).collect();
-    for (at, row) in rows.iter().enumerate() {
-        for (number, cell) in row.iter().enumerate().take(columns.len()) {
-            let column = &mut columns[number];
-            if let Some(kind) = Kind::of(cell.value()).filter(|kind| *kind > column.kind()) {
-                *column = again(&rows[..at], number, kind, rows.len());
+/// The table as Arrow: whole numbers, numbers or text by column; nothing and the unknown are null.
+///
+/// Its rows lie apart in memory, so that they are gone through twice, and not once for each column.
+fn batch(table: &report::Table) -> Result<RecordBatch, arrow_schema::ArrowError> {
+    let (names, rows) = (names(table), table.rows());
+    let (mut text, mut real) = (vec![false; names.len()], vec![false; names.len()]);
+    for row in rows {
+        for (at, cell) in row.iter().enumerate().take(names.len()) {
+            match cell.value() {
+                Value::Text(_) => text[at] = true,
+                Value::Bar(_) | Value::Number(Exact::Real(_), _) => real[at] = true,
+                _ => {}
             }
+        }
+    }
+    let mut columns: Vec<Column> = text
+        .iter()
+        .zip(&real)
+        .map(|kind| match kind {
+            (true, _) => Column::Text(StringBuilder::with_capacity(rows.len(), 8 * rows.len())),
+            (false, true) => Column::Real(Float64Builder::with_capacity(rows.len())),
+            (false, false) => Column::Whole(UInt64Builder::with_capacity(rows.len())),
+        })
+        .collect();
+    for row in rows {
+        for (column, cell) in columns.iter_mut().zip(row) {
             column.push(cell.value());
         }
     }
-    columns
-}
-
-/// A column of the rows so far, as a column of that kind.
-fn again(rows: &[Row], number: usize, kind: Kind, capacity: usize) -> Column {
-    let mut column = Column::new(kind, capacity);
-    for row in rows {
-        column.push(row[number].value());
-    }
-    column
-}
-
-/// The table as Arrow: whole numbers, numbers or text by column; nothing and the unknown are null. Each thread makes a batch of it.
-fn batches(table: &report::Table) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
-    /// Fewer rows are no work for another thread.
-    const LEAST: usize = 1 << 14;
-    let (names, rows) = (names(table), table.rows());
-    // The first row says most of the kinds.
-    let first = rows.first().map(Vec::as_slice).unwrap_or_default();
-    let guess = |at: usize| first.get(at).and_then(|cell| Kind::of(cell.value()));
-    let guessed: Vec<Kind> = (0..names.len()).map(|at| guess(at).unwrap_or(Kind::Whole)).collect();
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let parts: Vec<&[Row]> = rows.chunks(rows.len().div_ceil(threads).max(LEAST)).collect();
-    let mut made: Vec<Vec<Column>> = std::thread::scope(|scope| {
-        let guessed = &guessed;
-        let begun: Vec<_> = parts
-            .iter()
-            .map(|part| scope.spawn(|| columns(part, guessed)))
-            .collect();
-        begun
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_default())
-            .collect()
-    });
-    let kind = |at: usize| {
-        made.iter()
-            .filter_map(|columns| columns.get(at))
-            .map(Column::kind)
-            .max()
-    };
-    let kinds: Vec<Kind> = (0..names.len()).map(|at| kind(at).unwrap_or(guessed[at])).collect();
-    let field = |(name, kind): (String, &Kind)| {
-        let of = match kind {
-            Kind::Whole => DataType::UInt64,
-            Kind::Real => DataType::Float64,
-            Kind::Text => DataType::Utf8,
-        };
-        Field::new(name, of, true)
-    };
+    let arrays: Vec<ArrayRef> = columns.into_iter().map(Column::finish).collect();
+    let field = |(name, array): (String, &ArrayRef)| Field::new(name, array.data_type().clone(), true);
     let schema = Arc::new(Schema::new(
-        names.into_iter().zip(&kinds).map(field).collect::<Vec<_>>(),
+        names.into_iter().zip(&arrays).map(field).collect::<Vec<_>>(),
     ));
-    let mut batches = Vec::new();
-    for (part, columns) in parts.iter().zip(&mut made) {
-        let mut arrays = Vec::new();
-        for (number, column) in columns.drain(..).enumerate() {
-            let column = match column.kind() == kinds[number] {
-                true => column,
-                false => again(part, number, kinds[number], part.len()),
-            };
-            arrays.push(column.finish());
-        }
-        let count = RecordBatchOptions::new().with_row_count(Some(part.len()));
-        batches.push(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &count)?);
-    }
-    Ok((schema, batches))
+    RecordBatch::try_new_with_options(
+        schema,
+        arrays,
+        &arrow_array::RecordBatchOptions::new().with_row_count(Some(rows.len())),
+    )
 }
