@@ -9,10 +9,10 @@ use live::slots::{Application, ColorsFrom, Kind, Start, ThreadGroup, Through};
 use sys::memory::{Area, Size};
 
 use crate::error::ReproduceError;
-use crate::line::{Line, Ours};
+use crate::line::Line;
 use crate::paper::Item;
 use crate::reproduce::{Reproduction, Section, rounds_in_words};
-use crate::times::median;
+use crate::several::Several;
 use crate::watch::Step;
 
 /// The data set.
@@ -49,15 +49,15 @@ impl Way {
     }
 }
 
-/// Medians in seconds.
+/// Seconds, round by round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlotCost {
     /// By way and bytes of the slot, or why there is none.
-    pub slots: BTreeMap<(Way, u64), Result<f64, String>>,
+    pub slots: BTreeMap<(Way, u64), Result<Vec<f64>, String>>,
     /// Taking 32 MiB from Linux, page fault by page fault.
-    pub allocate: f64,
+    pub allocate: Vec<f64>,
     /// Copying 32 MiB to memory that is there.
-    pub copy: f64,
+    pub copy: Vec<f64>,
     /// What moved the pages, by way.
     pub means: BTreeMap<Way, String>,
 }
@@ -66,21 +66,19 @@ pub struct SlotCost {
 pub fn measure(sizes: &[u64], rounds: usize) -> Result<SlotCost, ReproduceError> {
     let host = |error: &dyn std::fmt::Display| ReproduceError::Host(format!("32 MiB of memory: {error}"));
     let mut cost = SlotCost::default();
-    let mut times: BTreeMap<(Way, u64), Result<Vec<f64>, String>> = BTreeMap::new();
-    let (mut allocations, mut copies) = (Vec::new(), Vec::new());
     let mut source = touched().map_err(|error| host(&error))?;
     for _ in 0..rounds.max(1) {
         let begun = Instant::now();
         let mut target = touched().map_err(|error| host(&error))?;
-        allocations.push(begun.elapsed().as_secs_f64());
+        cost.allocate.push(begun.elapsed().as_secs_f64());
         let begun = Instant::now();
         let pages = source.pages();
         target.copy(0, &mut source, 0, pages);
-        copies.push(begun.elapsed().as_secs_f64());
+        cost.copy.push(begun.elapsed().as_secs_f64());
         drop(target);
         for way in Way::ALL {
             for &bytes in sizes {
-                let all = times.entry((way, bytes)).or_insert_with(|| Ok(Vec::new()));
+                let all = cost.slots.entry((way, bytes)).or_insert_with(|| Ok(Vec::new()));
                 // What was refused once is refused again.
                 let Ok(so_far) = all else { continue };
                 match give(way, bytes) {
@@ -93,10 +91,6 @@ pub fn measure(sizes: &[u64], rounds: usize) -> Result<SlotCost, ReproduceError>
             }
         }
     }
-    cost.allocate = median(&mut allocations).unwrap_or_default();
-    cost.copy = median(&mut copies).unwrap_or_default();
-    let medians = |times: Result<Vec<f64>, String>| times.map(|mut times| median(&mut times).unwrap_or_default());
-    cost.slots = times.into_iter().map(|(key, times)| (key, medians(times))).collect();
     Ok(cost)
 }
 
@@ -131,6 +125,8 @@ fn give(way: Way, bytes: u64) -> Result<(f64, String), String> {
         return Err(program.means().engine.clone());
     }
     let means = format!("{}; {}", program.means().ledger, program.means().engine);
+    // A note is one line.
+    let means = means.lines().collect::<Vec<_>>().join("; ");
     let done = (|| {
         let begun = Instant::now();
         let slot = program.slot(bytes, Kind::Private)?;
@@ -160,28 +156,29 @@ impl Reproduction<'_> {
             .filter_map(|column| results::quantities::bytes(column).ok())
             .collect();
         let cost = measure(&sizes, rounds)?;
-        let mut rows = |name: &str, unit: &str, value: &dyn Fn(u64) -> Ours| {
+        let mut rows = |name: &str, unit: &str, value: &dyn Fn(u64) -> Several| {
             let paper = item.rows.iter().find(|row| row.name == name);
             for (index, (column, &bytes)) in item.columns.iter().zip(&sizes).enumerate() {
                 let paper = paper.and_then(|row| row.value(index));
                 let place = self.place(item, name, column, unit);
-                section.lines.push(Line::new(place, paper, value(bytes)));
+                section.lines.push(Line::of_several(place, paper, &value(bytes)));
             }
         };
-        let of = |way: Way, bytes: u64| {
-            cost.slots
-                .get(&(way, bytes))
-                .cloned()
-                .unwrap_or_else(|| Err("not measured".into()))
+        let seconds = |rounds: &[f64]| Several(rounds.iter().copied().map(Ok).collect());
+        let of = |way: Way, bytes: u64| match cost.slots.get(&(way, bytes)) {
+            Some(Ok(rounds)) => seconds(rounds),
+            Some(Err(reason)) => Several(vec![Err(reason.clone())]),
+            None => Several(vec![Err("not measured".into())]),
         };
         for way in Way::ALL {
             rows(way.row(), &item.unit, &|bytes| of(way, bytes));
         }
-        rows("allocate", &item.unit, &|_| Ok(cost.allocate));
-        rows("copy", &item.unit, &|_| Ok(cost.copy));
+        rows("allocate", &item.unit, &|_| seconds(&cost.allocate));
+        rows("copy", &item.unit, &|_| seconds(&cost.copy));
+        let both = seconds(&cost.allocate).with(&seconds(&cost.copy), |one, other| Ok(one? + other.clone()?));
         // The paper's 0.1 s for 256 KB are twice its 0.03 and 0.02.
         rows("with daemon, of allocate and copy", "times", &|bytes| {
-            Ok(of(Way::Daemon, bytes)? / (cost.allocate + cost.copy))
+            of(Way::Daemon, bytes).with(&both, |one, both| Ok(one? / both.clone()?))
         });
         section.notes.push(format!(
             "measured here, seconds on the wall, {}: a data set of 32 MiB in pages of 4 KiB",
