@@ -10,6 +10,7 @@ mod cell;
 mod checks;
 mod draw;
 mod pages;
+mod rating;
 
 use machine::Machine;
 use policy::Name;
@@ -127,11 +128,23 @@ pub enum Check {
     },
     /// What a bar gains over another is more with most cpus than with fewest.
     Grows { program: String, of: String, over: String },
-    /// A bar gains or loses at most so much over another; `cpus` empty: whatever they are.
-    Flat {
+    /// A bar is so many times as fast as another, with each of these numbers of cpus; `cpus` empty: whatever they are.
+    Between {
+        /// In words: `gains nothing`.
+        says: String,
         program: String,
         #[serde(default)]
         cpus: Vec<u32>,
+        of: String,
+        over: String,
+        least: f64,
+        most: f64,
+        /// Why not, where it did not hold.
+        otherwise: Option<String>,
+    },
+    /// The rating of the whole suite with so many cpus gains what the paper's does, but for a part of that gain on either side.
+    Rated {
+        cpus: u32,
         of: String,
         over: String,
         within: f64,
@@ -176,6 +189,11 @@ impl Grid {
         for check in &self.checks {
             match check {
                 Check::Reached { .. } | Check::Busy { .. } => {}
+                Check::Rated { of, over, .. } => {
+                    if !self.gains.iter().any(|gain| gain.of == *of && gain.over == *over) {
+                        return Err(format!("`{of}` over `{over}` is no gain of the grid"));
+                    }
+                }
                 Check::NeverBehind { of, others, .. } => {
                     bar(of)?;
                     others.iter().try_for_each(bar)?;
@@ -185,7 +203,7 @@ impl Grid {
                     of,
                     over,
                 }
-                | Check::Flat {
+                | Check::Between {
                     program: name,
                     of,
                     over,

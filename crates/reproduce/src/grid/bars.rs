@@ -2,7 +2,7 @@
 
 use super::cell::Simulated;
 use super::checks;
-use super::{Gain, Grid, View, breakdown, draw};
+use super::{Gain, Grid, View, breakdown, draw, rating};
 use crate::error::ReproduceError;
 use crate::line::{Line, Ours};
 use crate::paper::Item;
@@ -167,6 +167,23 @@ impl Reproduction<'_> {
                 }
             }
         }
+        self.ratings(item, drawings, section);
+    }
+
+    /// What the rating of all programs gains with each number of cpus.
+    fn ratings(&self, item: &Item, drawings: &Drawings, section: &mut Section) {
+        for &cpus in &drawings.grid.cpus {
+            let row = format!("{}, {}", rating::ROW, cpus_in_words(cpus));
+            for gain in &drawings.grid.gains {
+                let Some(ours) = rating::gain(item, drawings, gain, cpus, 0) else {
+                    continue;
+                };
+                let column = format!("{} over {}", gain.of, gain.over);
+                let place = self.place(item, &row, &column, "times");
+                let paper = rating::papers_gain(item, gain, cpus);
+                section.lines.push(Line::new(place, paper, ours));
+            }
+        }
     }
 }
 
@@ -183,7 +200,7 @@ pub fn papers(item: &Item, gain: &Gain, program: &str, cpus: u32) -> Option<f64>
 }
 
 /// The paper's time of a program; its columns are called by bar and processors, `CDPC 8P`.
-fn printed(item: &Item, program: &str, bar: &str, cpus: u32) -> Option<f64> {
+pub fn printed(item: &Item, program: &str, bar: &str, cpus: u32) -> Option<f64> {
     let column = format!("{bar} {cpus}P");
     let column = item.columns.iter().position(|name| *name == column)?;
     item.rows.iter().find(|row| row.name == program)?.value(column)

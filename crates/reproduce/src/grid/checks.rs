@@ -2,7 +2,7 @@
 
 use super::bars::{Drawings, cpus_in_words, papers};
 use super::cell::Simulated;
-use super::{Check, Grid};
+use super::{Check, Grid, rating};
 use crate::claims::Conclusion;
 use crate::paper::Item;
 use crate::reproduce::Section;
@@ -115,12 +115,15 @@ pub fn conclusions(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Concl
                 }
             }
         }
-        Check::Flat {
+        Check::Between {
+            says,
             program,
             cpus: only,
             of,
             over,
-            within,
+            least,
+            most,
+            otherwise,
         } => {
             for machine in machines {
                 for (name, cpus) in drawings.cells() {
@@ -128,16 +131,39 @@ pub fn conclusions(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Concl
                         continue;
                     }
                     if let Some(gain) = gain(program, cpus, machine, of, over) {
+                        let held = (*least..=*most).contains(&gain);
+                        let bounds = match *most {
+                            most if most >= 100.0 => format!("at least {least:.2}"),
+                            most => format!("{least:.2} to {most:.2}"),
+                        };
+                        let why = otherwise.as_deref().filter(|_| !held);
+                        let why = why.map_or(String::new(), |why| format!(". {why}"));
                         all.push(Conclusion::once(
-                            (gain - 1.0).abs() <= *within,
+                            held,
                             format!(
-                                "{program}, {}: {of} neither gains over {over} nor loses: {gain:.2}{}",
+                                "{program}, {}: {of} {says} over {over}: {gain:.3} times as fast, of {bounds}{}{why}",
                                 cpus_in_words(cpus),
                                 on(machine)
                             ),
                         ));
                     }
                 }
+            }
+        }
+        Check::Rated { cpus, of, over, within } => {
+            let about = grid.gains.iter().find(|gain| gain.of == *of && gain.over == *over);
+            let ours = about.and_then(|gain| rating::gain(item, drawings, gain, *cpus, 0)?.ok());
+            let paper = about.and_then(|gain| rating::papers_gain(item, gain, *cpus));
+            if let Some((ours, paper)) = ours.zip(paper) {
+                let [ours, paper] = [ours, paper].map(|times| 100.0 * (times - 1.0));
+                let [least, most] = [1.0 - within, 1.0 + within].map(|part| part * paper);
+                all.push(Conclusion::once(
+                    (least..=most).contains(&ours),
+                    format!(
+                        "with {cpus} cpus {of} improves the {} rating over {over} by {ours:.1} percent (the paper: {paper:.1}; {least:.1} to {most:.1})",
+                        rating::ROW
+                    ),
+                ));
             }
         }
         Check::Fastest {
@@ -339,6 +365,85 @@ mod tests {
             "{}",
             conclusion.text
         );
+    }
+
+    #[test]
+    fn a_gain_lies_between_bounds_or_the_reason_is_given() {
+        let nothing = Check::Between {
+            says: "gains nothing".into(),
+            program: "tomcatv".into(),
+            cpus: vec![1, 4],
+            of: "CDPC".into(),
+            over: "page coloring".into(),
+            least: 0.95,
+            most: 1.05,
+            otherwise: Some("It fits".into()),
+        };
+        let cells: &[(u32, &[u64])] = &[(1, &[104, 100]), (4, &[106, 100]), (8, &[150, 100])];
+        assert_eq!(held(&nothing, cells), [true, false]);
+        let said = conclusion(&nothing, "figure6", cells);
+        assert!(!said[0].text.contains("It fits"), "{}", said[0].text);
+        let text =
+            "tomcatv, 4 cpus: CDPC gains nothing over page coloring: 1.060 times as fast, of 0.95 to 1.05. It fits";
+        assert_eq!(said[1].text, text);
+    }
+
+    /// Ten programs, seven of them ours: of the paper's own times the paper's ratings come out.
+    #[test]
+    fn a_rating_is_the_geometric_mean_of_all_programs() {
+        let paper = crate::papers::read("bugnion96");
+        let item = paper.items.iter().find(|other| other.name == "table2").unwrap();
+        let grid = item.grid.as_ref().unwrap();
+        let seconds = |program: &str, bar: usize| {
+            let column = format!("{} 8P", grid.bars[bar].name);
+            let column = item.columns.iter().position(|name| *name == column).unwrap();
+            item.rows
+                .iter()
+                .find(|row| row.name == program)
+                .unwrap()
+                .value(column)
+                .unwrap()
+        };
+        let drawn = |slower: f64| {
+            let cells = grid
+                .programs
+                .iter()
+                .flat_map(|program| (0..grid.bars.len()).map(move |bar| (program, bar)));
+            let drawn = cells.map(|(program, bar)| Drawn {
+                program: program.clone(),
+                cpus: 8,
+                machine: 0,
+                bar,
+                simulated: Ok(Simulated {
+                    // The last bar is CDPC.
+                    wall: (1e6 * seconds(program, bar) * if bar == 2 { slower } else { 1.0 }) as u64,
+                    ..Simulated::default()
+                }),
+                run: String::new(),
+            });
+            Drawings {
+                grid,
+                drawn: drawn.collect(),
+            }
+        };
+        let rated: Vec<&Check> = grid
+            .checks
+            .iter()
+            .filter(|check| matches!(check, Check::Rated { .. }))
+            .collect();
+        assert_eq!(rated.len(), 2);
+        for (check, says) in rated.iter().zip([
+            "with 8 cpus CDPC improves the SPEC95fp rating over bin hopping by 8.4 percent (the paper: 8.3; 6.2 to 10.4)",
+            "with 8 cpus CDPC improves the SPEC95fp rating over page coloring by 20.6 percent (the paper: 20.6; 15.4 to 25.7)",
+        ]) {
+            let conclusion = &conclusions(item, &drawn(1.0), check)[0];
+            assert_eq!((conclusion.is_held(), conclusion.text.as_str()), (true, says));
+            assert!(!conclusions(item, &drawn(1.2), check)[0].is_held());
+            // Without all seven there is no rating.
+            let mut part = drawn(1.0);
+            part.drawn.retain(|drawn| drawn.program != "swim");
+            assert!(conclusions(item, &part, check).is_empty());
+        }
     }
 
     #[test]

@@ -1,0 +1,34 @@
+//! What the rating of a whole suite gains (Bugnion96, section 7 and table 2).
+//!
+//! A SPEC rating is the geometric mean, over the programs, of a reference time through the program's. Of two ratings the reference times
+//! cancel, so that their ratio is the geometric mean of the programs' gains. Programs that are not reproduced take the paper's.
+
+use super::Gain;
+use super::bars::{Drawings, papers, printed};
+use crate::line::Ours;
+use crate::paper::Item;
+
+/// The row of the paper's ratings.
+pub const ROW: &str = "SPEC95fp";
+
+/// The ratio of two bars' ratings; none where the paper has none, or not every program was asked for.
+pub fn gain(item: &Item, drawings: &Drawings, gain: &Gain, cpus: u32, machine: usize) -> Option<Ours> {
+    item.rows.iter().find(|row| row.name == ROW)?;
+    let programs = item.rows.iter().filter(|row| row.name != ROW);
+    let each = programs.map(|row| match drawings.grid.programs.contains(&row.name) {
+        true => drawings.gain(&row.name, cpus, machine, &gain.of, &gain.over),
+        false => papers(item, gain, &row.name, cpus).map(Ok),
+    });
+    let each: Vec<Ours> = each.collect::<Option<_>>()?;
+    let logarithms = each.iter().map(|gain| gain.as_ref().map(|gain| gain.ln()));
+    let sum: Result<f64, &String> = logarithms.sum();
+    Some(match sum {
+        Ok(sum) => Ok((sum / each.len() as f64).exp()),
+        Err(reason) => Err(reason.clone()),
+    })
+}
+
+/// The same of the paper's ratings, of which the larger is the better.
+pub fn papers_gain(item: &Item, gain: &Gain, cpus: u32) -> Option<f64> {
+    Some(printed(item, ROW, &gain.of, cpus)? / printed(item, ROW, &gain.over, cpus)?)
+}
