@@ -128,26 +128,28 @@ pub enum Check {
     },
     /// What a bar gains over another is more with most cpus than with fewest.
     Grows { program: String, of: String, over: String },
-    /// A bar is so many times as fast as another, with each of these numbers of cpus; `cpus` empty: whatever they are.
+    /// A bar is so many times as fast as another, with each of these numbers of cpus.
     Between {
         /// In words: `gains nothing`.
         says: String,
         program: String,
-        #[serde(default)]
         cpus: Vec<u32>,
         of: String,
         over: String,
         least: f64,
-        most: f64,
+        most: Option<f64>,
         /// Why not, where it did not hold.
         otherwise: Option<String>,
     },
-    /// The rating of the whole suite with so many cpus gains what the paper's does, but for a part of that gain on either side.
+    /// The rating of the whole suite with so many cpus gains so many percent, but for a part of that gain on either side.
     Rated {
         cpus: u32,
         of: String,
         over: String,
+        percent: f64,
         within: f64,
+        /// Why not, where it did not hold.
+        otherwise: Option<String>,
     },
     /// A bar is faster than each of some others.
     Fastest {
@@ -167,6 +169,10 @@ impl Grid {
             true => Ok(()),
             false => Err(format!("`{name}` is no bar")),
         };
+        let known = |cpus: &u32| match self.cpus.contains(cpus) {
+            true => Ok(()),
+            false => Err(format!("{cpus} is none of the numbers of cpus")),
+        };
         let program = |name: &String| match self.programs.contains(name) {
             true => Ok(()),
             false => Err(format!("`{name}` is no program of the grid")),
@@ -177,9 +183,7 @@ impl Grid {
         if let Some(other) = self.bars.iter().find(|bar| !self.policies.contains(&bar.policy)) {
             return Err(format!("policy `{}` is not simulated", other.policy));
         }
-        if let Some(cpus) = self.usual.cpus.iter().find(|cpus| !self.cpus.contains(cpus)) {
-            return Err(format!("{cpus} is none of the numbers of cpus"));
-        }
+        self.usual.cpus.iter().try_for_each(known)?;
         self.usual.programs.iter().try_for_each(program)?;
         for gain in &self.gains {
             bar(&gain.of)?;
@@ -189,7 +193,8 @@ impl Grid {
         for check in &self.checks {
             match check {
                 Check::Reached { .. } | Check::Busy { .. } => {}
-                Check::Rated { of, over, .. } => {
+                Check::Rated { of, over, cpus, .. } => {
+                    known(cpus)?;
                     if !self.gains.iter().any(|gain| gain.of == *of && gain.over == *over) {
                         return Err(format!("`{of}` over `{over}` is no gain of the grid"));
                     }
@@ -202,16 +207,29 @@ impl Grid {
                     program: name,
                     of,
                     over,
+                } => {
+                    program(name)?;
+                    bar(of)?;
+                    bar(over)?;
                 }
-                | Check::Between {
+                Check::Between {
                     program: name,
+                    cpus,
                     of,
                     over,
+                    least,
+                    most,
                     ..
                 } => {
                     program(name)?;
                     bar(of)?;
                     bar(over)?;
+                    cpus.iter().try_for_each(known)?;
+                    if cpus.is_empty() || most.is_some_and(|most| most < *least) {
+                        return Err(format!(
+                            "a check of {name} has no numbers of cpus, or bounds that nothing keeps"
+                        ));
+                    }
                 }
                 Check::Fastest {
                     program: name,

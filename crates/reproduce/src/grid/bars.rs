@@ -170,7 +170,7 @@ impl Reproduction<'_> {
         self.ratings(item, drawings, section);
     }
 
-    /// What the rating of all programs gains with each number of cpus.
+    /// The gains of the rating of all programs, with each number of cpus.
     fn ratings(&self, item: &Item, drawings: &Drawings, section: &mut Section) {
         for &cpus in &drawings.grid.cpus {
             let row = format!("{}, {}", rating::ROW, cpus_in_words(cpus));

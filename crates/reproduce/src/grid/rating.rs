@@ -1,10 +1,10 @@
-//! What the rating of a whole suite gains (Bugnion96, section 7 and table 2).
+//! The gain of a whole suite's rating (Bugnion96, section 7 and table 2).
 //!
 //! A SPEC rating is the geometric mean, over the programs, of a reference time through the program's. Of two ratings the reference times
 //! cancel, so that their ratio is the geometric mean of the programs' gains. Programs that are not reproduced take the paper's.
 
-use super::Gain;
 use super::bars::{Drawings, papers, printed};
+use super::{Gain, Grid};
 use crate::line::Ours;
 use crate::paper::Item;
 
@@ -26,6 +26,17 @@ pub fn gain(item: &Item, drawings: &Drawings, gain: &Gain, cpus: u32, machine: u
         Ok(sum) => Ok((sum / each.len() as f64).exp()),
         Err(reason) => Err(reason.clone()),
     })
+}
+
+/// How many programs have the paper's times, in words.
+pub fn of_the_paper(item: &Item, grid: &Grid) -> String {
+    let programs: Vec<_> = item.rows.iter().filter(|row| row.name != ROW).collect();
+    let theirs = programs.iter().filter(|row| !grid.programs.contains(&row.name));
+    format!(
+        "{} of the {} programs have the paper's times",
+        theirs.count(),
+        programs.len()
+    )
 }
 
 /// The same of the paper's ratings, of which the larger is the better.
