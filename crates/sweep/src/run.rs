@@ -32,7 +32,9 @@ const BESIDE: usize = 4;
 /// Errors: the specification names what there is not; the rows cannot be written.
 pub fn run(spec: &Spec, rows: &mut Rows, limits: &Limits) -> Result<(), SweepError> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let beside = limits.threads.unwrap_or(cpus).max(1);
+    // More threads than cpus take memory, and gain nothing.
+    let threads = limits.threads.map(|threads| threads.clamp(1, cpus));
+    let beside = threads.unwrap_or(cpus);
     let mut count = rows.rows().len() as u64;
     let mut open: Option<(&Group, Result<Simulation, String>)> = None;
     let groups = groups(spec)?;
@@ -41,7 +43,7 @@ pub fn run(spec: &Spec, rows: &mut Rows, limits: &Limits) -> Result<(), SweepErr
     (limits.progress)(count, all);
     for (group, points) in batches {
         if open.as_ref().is_none_or(|(of, _)| *of != group) {
-            open = Some((group, Simulation::open(spec, group, limits.threads, &HashMap::new())));
+            open = Some((group, Simulation::open(spec, group, threads, &HashMap::new())));
         }
         if let Some((_, simulation)) = &open {
             rows_of(group, &points, simulation)

@@ -39,7 +39,7 @@ pub struct Sweep {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Simulate on this many threads [default: one for each cpu]
+    /// Simulate on this many threads, of no more than there are cpus [default: one for each cpu]
     #[arg(long, value_name = "N", value_parser = results::quantities::small_in(1..=u32::MAX))]
     threads: Option<u32>,
 
