@@ -98,7 +98,7 @@ def simulate(trace, machine, policies=None, **options):
     cpus: gives the machine so many
     classes: whether misses are classified, which takes longer (True)
     """
-    return Result(_domicile.simulate(_opened(trace), machine, policies, **_lists(options)))
+    return Result(_domicile.simulate(_opened(trace), machine, policies, **lists(options)))
 
 
 def advise(trace, machine="host", policies=None, **options):
@@ -106,7 +106,7 @@ def advise(trace, machine="host", policies=None, **options):
 
     As `simulate`; options are `set`, `seed`, `cpus`, and `exact` (causes and reuse from all of a long run, and not from samples).
     """
-    return Result(_domicile.advise(_opened(trace), machine, policies, **_lists(options)))
+    return Result(_domicile.advise(_opened(trace), machine, policies, **lists(options)))
 
 
 def compare(before, after, *, policy=None):
@@ -126,7 +126,7 @@ def read(path):
         raise _domicile.DomicileError(f"{path}: {error}") from None
 
 
-def _lists(options):
+def lists(options):
     """One text stands for a list of one, and parameters may be a dict."""
     given = dict(options)
     if isinstance(given.get("set"), dict):

@@ -15,7 +15,7 @@ import tempfile
 from . import _domicile
 from ._domicile import DomicileError
 from .recorder import command
-from .results import simulate
+from .results import lists, simulate
 
 #: Points that are sent to a worker together: they share the decoding of their trace.
 BATCH = 8
@@ -40,7 +40,8 @@ def sweep(spec, output=None, *, threads=None, dask=None, batch=BATCH):
     if threads is not None:
         words += ["--threads", str(threads)]
     done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, text=True)
-    if done.returncode != 0:
+    # 1 without a word: there are rows, each with its error.
+    if done.returncode != 0 and (done.returncode != 1 or done.stderr.strip()):
         raise DomicileError(done.stderr.strip().removeprefix("domicile: "))
     return output
 
@@ -59,9 +60,11 @@ def _on_cluster(spec, output, dask, batch):
         raise DomicileError(f"cannot reach the Dask scheduler {dask}: {error}") from error
     folder = str(spec.parent.resolve())
     rows = _domicile.Sweep(text, folder, output)
+    # Nothing is written for a specification that is refused.
+    batches = rows.batches(batch)
     try:
         # Dask sends the tasks of a worker that died to another one.
-        futures = {client.submit(_points, text, folder, batch_of, pure=False, retries=2): batch_of for batch_of in rows.batches(batch)}
+        futures = {client.submit(_points, text, folder, batch_of, pure=False, retries=2): batch_of for batch_of in batches}
         for future in distributed.as_completed(futures):
             error = future.exception()
             if error is None:
@@ -102,13 +105,13 @@ def minimise(trace, machine, policy, over, what="stall", *, trials=64, batch=8, 
     read = {"stall": _stall, "time": lambda of: of["wall"], "overhead": lambda of: of["policy_overhead"]}
     if what not in read:
         raise DomicileError(f"`{what}` cannot be minimised: give one of {', '.join(read)}")
-    _domicile.check_policy(policy, list(options.get("set", ())))
+    fixed = list(lists({"set": options.pop("set", ())})["set"])
+    _domicile.check_policy(policy, fixed)
     if not isinstance(over, dict) or not over:
         raise DomicileError("`over` names no parameter: give one at least, as in {'migrate.trigger': (16, 1024)}")
     for name, count in (("trials", trials), ("batch", batch), ("threads", threads or 1)):
         if count < 1:
             raise DomicileError(f"`{name}` is {count}: give 1 at least")
-    fixed = list(options.pop("set", ()))
     for name, values in over.items():
         if isinstance(values, tuple):
             whole = len(values) == 2 and all(isinstance(value, int) for value in values) and values[0] <= values[1]

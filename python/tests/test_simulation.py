@@ -267,6 +267,44 @@ class PoliciesInPython(unittest.TestCase):
         with self.assertRaisesRegex(domicile.DomicileError, "`interest` says when"):
             domicile.simulate(self.trace, "flash-cc-numa", NeverAsked())
 
+    def test_a_thread_moves_that_has_touched_no_page_first(self):
+        addresses = numpy.tile(numpy.arange(4096, dtype=numpy.uint64) * numpy.uint64(256), 5)
+        trace = domicile.Trace.from_arrays(addresses, threads=numpy.arange(len(addresses)) % 4)
+        moved = set()
+
+        class Following:
+            interest = {"tlb_misses": 1}
+
+            def observe(self, seen, world):
+                moved.add(seen["thread"])
+                return [{"action": "move_thread", "thread": seen["thread"], "cpu": seen["cpu"]}]
+
+        domicile.simulate(trace, "flash-cc-numa", Following())
+        self.assertEqual(moved, {0, 1, 2, 3})
+
+    def test_a_forked_child_simulates_and_advises(self):
+        domicile.advise(self.trace, "zen3-milan")
+        child = os.fork()
+        if child == 0:
+            failed = 1
+            try:
+                domicile.simulate(self.trace, "zen3-milan", ["page-coloring", "random"])
+                domicile.advise(self.trace, "zen3-milan")
+                failed = 0
+            finally:
+                os._exit(failed)
+        # A child that waits for ever is ended.
+        until = time.monotonic() + 120
+        ended = 0
+        while not ended and time.monotonic() < until:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            time.sleep(0.05)
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            self.fail("the child waits for ever")
+        self.assertEqual(status, 0)
+
     def test_an_answer_that_is_none_names_the_policy_and_what_it_gave(self):
         class Acting:
             interest = {"cache_misses": 1}

@@ -103,7 +103,29 @@ class OnDask(unittest.TestCase):
             self.assertEqual(rows["error"].to_list(), [None])
 
 
+class Here(unittest.TestCase):
+    def test_what_is_refused_leaves_nothing_and_what_fails_is_a_row(self):
+        with tempfile.TemporaryDirectory() as folder:
+            spec = specified(folder, SPEC.replace("simos-r4400", "nowhere"))
+            with self.assertRaisesRegex(domicile.DomicileError, "nowhere"):
+                domicile.sweep(spec)
+            self.assertFalse(os.path.exists(f"{folder}/sweep.parquet"))
+            # The specification is put right, under its own name.
+            spec = specified(folder, SPEC.replace("one.dtr", "none.dtr"))
+            rows = polars.read_parquet(domicile.sweep(spec))
+            self.assertEqual(rows["error"].null_count(), 0)
+
+
 class Searches(unittest.TestCase):
+    def test_parameters_may_be_a_dict_a_text_or_a_list(self):
+        with tempfile.TemporaryDirectory() as folder:
+            specified(folder)
+            found = [
+                domicile.minimise(f"{folder}/one.dtr", "flash-cc-numa", "migrate", {"migrate.trigger": (4, 512)}, trials=2, set=fixed)[0]
+                for fixed in ({"migrate.hold": 5}, "migrate.hold=5", ["migrate.hold=5"])
+            ]
+            self.assertEqual(found, found[:1] * 3)
+
     def test_a_seed_finds_the_same_whatever_the_threads(self):
         with tempfile.TemporaryDirectory() as folder:
             specified(folder)

@@ -153,6 +153,9 @@ impl Policy for InPython {
         if matches!(observation, Observation::Touched(_) | Observation::Slots(_)) {
             return;
         }
+        let (page, thread) = named(observation);
+        self.known.pages.extend(page);
+        self.known.threads.extend(thread);
         let about = |seen: &Bound<'_, PyDict>| describe(seen, observation);
         let wanted = self.ask("observe", about, world, |answer| {
             self::actions(answer, world, &self.known)
@@ -163,6 +166,16 @@ impl Policy for InPython {
 
 fn about_page(seen: &Bound<'_, PyDict>, page: Page) -> PyResult<()> {
     seen.set_item("page", (page.space, page.number))
+}
+
+/// The page and the thread that an observation names.
+fn named(observation: &Observation) -> (Option<Page>, Option<u32>) {
+    match observation {
+        Observation::Miss(miss) => (Some(miss.page), Some(miss.thread)),
+        Observation::ReplicaWritten(touched) => (Some(touched.page), Some(touched.thread)),
+        Observation::Tick(tick) => (None, tick.ran.map(|ran| ran.thread)),
+        Observation::Pressure(_) | Observation::Touched(_) | Observation::Slots(_) => (None, None),
+    }
 }
 
 /// What was observed, of the kinds that policies in Python hear of.

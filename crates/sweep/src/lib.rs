@@ -19,6 +19,6 @@ pub use file::Rows;
 pub use minimum::Minimum;
 pub use points::{Group, Point};
 pub use row::Row;
-pub use run::{Limits, batches, failed, run, simulate, traces};
+pub use run::{Limits, batches, check, failed, run, simulate, traces};
 pub use settings::{NotSettings, Setting, settings};
 pub use spec::Spec;

@@ -57,6 +57,11 @@ pub fn run(spec: &Spec, rows: &mut Rows, limits: &Limits) -> Result<(), SweepErr
     rows.save()
 }
 
+/// Whether there is all that a specification names, so that nothing is written for one that is refused.
+pub fn check(spec: &Spec) -> Result<(), SweepError> {
+    groups(spec).map(drop)
+}
+
 /// The numbers of all points that the rows do not have, in batches of at most so many that share a trace and a machine.
 pub fn batches(spec: &Spec, rows: &Rows, most: usize) -> Result<Vec<Vec<u64>>, SweepError> {
     let groups = groups(spec)?;

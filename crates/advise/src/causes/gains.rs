@@ -67,10 +67,12 @@ pub fn gains(
     // Side by side, for none needs what another finds; but orders of the work take memory, and come one by one.
     let one = |changes: &[ProgramChange]| Ok((changes.to_vec(), simulated(changes)?));
     let (orders, layouts): (Vec<_>, Vec<_>) = asked.into_iter().partition(|changes| changes.iter().any(is_order));
-    let (orders, layouts): (Result<Known, SimError>, Result<Known, SimError>) = rayon::join(
-        || orders.into_iter().map(one).collect(),
-        || layouts.into_par_iter().map(one).collect(),
-    );
+    let (orders, layouts): (Result<Known, SimError>, Result<Known, SimError>) = side_by_side(|| {
+        rayon::join(
+            || orders.into_iter().map(one).collect(),
+            || layouts.into_par_iter().map(one).collect(),
+        )
+    });
     let mut known = orders?;
     known.extend(layouts?);
     let gain = |changes: &[ProgramChange]| {
@@ -197,5 +199,13 @@ fn of_colors(causes: &mut [Cause], best: Option<(&str, f64)>) {
     for cause in causes.iter_mut().filter(|cause| cause.kind == CauseKind::PagesCollide) {
         cause.change = best.map(|(policy, _)| format!("place pages by `{policy}`, or use less memory at a time"));
         cause.gain = best.map(|(_, gain)| gain);
+    }
+}
+
+/// Runs work on threads of its own: those of the process's pool are gone in a forked child, which would wait for them for ever.
+pub fn side_by_side<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().build() {
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
     }
 }

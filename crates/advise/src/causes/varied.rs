@@ -7,6 +7,7 @@ use results::{ProgramChange, Time};
 use sim::Config;
 use trace::Trace;
 
+use super::gains::side_by_side;
 use crate::faults;
 use crate::settings::Settings;
 use crate::words::saved;
@@ -47,9 +48,11 @@ pub fn varied(trace: &Trace, settings: &Settings, config: &Config, gains: &[(Vec
             all.into_iter().map(move |changes| (config.clone(), changes))
         })
         .collect();
-    let times: Vec<Option<Time>> = (runs.par_iter())
-        .map(|(config, changes)| time(config, changes))
-        .collect();
+    let times: Vec<Option<Time>> = side_by_side(|| {
+        (runs.par_iter())
+            .map(|(config, changes)| time(config, changes))
+            .collect()
+    });
     let mut found: Varied = best
         .iter()
         .map(|(changes, gain)| (changes.clone(), [*gain; 2]))

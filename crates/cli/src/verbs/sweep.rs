@@ -101,6 +101,7 @@ impl Sweep {
             self.in_python(on)?;
             return ended(console, &Rows::open(&output, &spec).map_err(failure)?, &output);
         }
+        ::sweep::check(&spec).map_err(failure)?;
         let mut rows = Rows::open(&output, &spec).map_err(failure)?;
         let before = rows.rows().len();
         // A file that cannot be written is reported before the work.
