@@ -44,7 +44,9 @@ def record(program, path=None, *, options=(), **arguments):
 
     `program`: the program and its arguments. `path`: where the trace is kept; without it, it is kept as long as the `Trace` is.
     `options`: of `domicile record`, as in ["--from", "main"]. Other arguments (cwd, env, stdin, stdout) go to `subprocess.Popen`; the
-    program reads nothing where `stdin` is not given. Ctrl-C ends both.
+    program reads nothing where `stdin` is not given. Ctrl-C ends both: within a second where the trace is not kept, else as soon as it is
+    written. A program that ignores it gets SIGTERM after a second, and is killed ten seconds later, where its trace stays unfinished. A second
+    Ctrl-C kills it at once.
 
     Raises DomicileError where it could not be recorded. A program that fails is none: its trace is of what it did.
     """
@@ -55,16 +57,16 @@ def record(program, path=None, *, options=(), **arguments):
     if path is None:
         with tempfile.TemporaryDirectory(prefix="domicile-") as folder:
             file = pathlib.Path(folder) / "program.dtr"
-            _record(program, file, options, arguments)
+            _record(program, file, options, arguments, patience=0)
             return Trace._unnamed(file)
     path = os.path.abspath(path)
     if os.path.exists(path):
         raise DomicileError(f"{path} exists: take another name, or remove it")
-    _record(program, path, options, arguments)
+    _record(program, path, options, arguments, patience=10)
     return Trace(path)
 
 
-def _record(program, path, options, arguments):
+def _record(program, path, options, arguments, patience):
     words = [command(), "--quiet", "record", *options, "-o", os.fspath(path), "--", *map(os.fspath, program)]
     # A session of its own: the terminal's Ctrl-C comes to us alone, and is sent on once.
     arguments = {"stdin": subprocess.DEVNULL, **arguments}
@@ -72,18 +74,28 @@ def _record(program, path, options, arguments):
         try:
             said = _ended(process)
         except BaseException:
-            # It has a session of its own, so that nobody else ends it.
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+            _end(process, patience)
             raise
     said = said.decode(errors="replace")
     if not os.path.exists(path):
         raise DomicileError(said.strip().removeprefix("domicile: ") or f"nothing was recorded: {' '.join(words)}")
     # The program's own, and notes of the recorder.
     sys.stderr.write(said)
+
+
+def _end(process, patience):
+    """Ends a recording, which has a session of its own, so that nobody else does. `patience`: seconds after SIGTERM."""
+    try:
+        for number, seconds in ((signal.SIGINT, 0.8), (signal.SIGTERM, patience)):
+            process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+                return
+    finally:
+        # Also after a second Ctrl-C.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _ended(process):

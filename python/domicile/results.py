@@ -57,9 +57,12 @@ class Result:
         return self._native.to_html()
 
     def save(self, path):
-        """Writes it as JSON."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_json() + "\n")
+        """Writes it as JSON, as the command line does: an outcome a line (JSON Lines) where it has several."""
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.to_json() + "\n")
+        except OSError as error:
+            raise _domicile.DomicileError(f"{path}: {error.strerror}") from error
 
     def __str__(self):
         return str(self._native)
@@ -118,8 +121,11 @@ def compare(before, after, *, policy=None):
 
 def read(path):
     """A result that was saved, or that the command line wrote with --json or -o."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        text = file.read()
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError as error:
+        raise _domicile.DomicileError(f"{path}: {error.strerror}") from error
     try:
         return Result(_domicile.Result.from_json(text))
     except _domicile.DomicileError as error:

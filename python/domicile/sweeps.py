@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import warnings
 
 from . import _domicile
 from ._domicile import DomicileError
@@ -29,36 +30,52 @@ def sweep(spec, output=None, *, threads=None, dask=None, batch=BATCH):
     workers simulate, one thread a task; they need this package, and the traces at the same path or at an address that fsspec
     knows (`s3://...`). The rows are the same.
 
-    Raises DomicileError where the specification is wrong. A combination that cannot be simulated is a row with its error.
+    Raises DomicileError where the specification is wrong. A combination that cannot be simulated is a row with its error. Warns of traces
+    that do not have all of their run.
     """
     spec = pathlib.Path(spec)
     output = os.fspath(output) if output is not None else str(spec.with_suffix(".parquet"))
-    if dask is not None:
+    if dask is None:
+        _here(spec, output, threads)
+    else:
         _on_cluster(spec, output, dask, batch)
-        return output
+    for trace, what in _domicile.Sweep(_text(spec), _folder(spec), output).incomplete.items():
+        warnings.warn(f"{trace}: {what}; the rows are of what is there", stacklevel=2)
+    return output
+
+
+def _text(spec):
+    try:
+        return spec.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DomicileError(f"{spec}: {error.strerror}") from error
+
+
+def _folder(spec):
+    return str(spec.parent.resolve())
+
+
+def _here(spec, output, threads):
     words = [command(), "--quiet", "sweep", os.fspath(spec), "-o", output]
     if threads is not None:
         words += ["--threads", str(threads)]
     done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, text=True)
+    said = [line for line in done.stderr.strip().splitlines() if not line.startswith("domicile: note: ")]
     # 1 without a word: there are rows, each with its error.
-    if done.returncode != 0 and (done.returncode != 1 or done.stderr.strip()):
-        raise DomicileError(done.stderr.strip().removeprefix("domicile: "))
-    return output
+    if done.returncode != 0 and (done.returncode != 1 or said):
+        raise DomicileError("\n".join(said).removeprefix("domicile: "))
 
 
 def _on_cluster(spec, output, dask, batch):
     import distributed
 
-    try:
-        text = spec.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DomicileError(f"{spec}: {error.strerror}") from error
+    text = _text(spec)
     own = not isinstance(dask, distributed.Client)
     try:
         client = distributed.Client(dask) if own else dask
     except (OSError, ValueError) as error:
         raise DomicileError(f"cannot reach the Dask scheduler {dask}: {error}") from error
-    folder = str(spec.parent.resolve())
+    folder = _folder(spec)
     rows = _domicile.Sweep(text, folder, output)
     # Nothing is written for a specification that is refused.
     batches = rows.batches(batch)
@@ -109,7 +126,7 @@ def minimise(trace, machine, policy, over, what="stall", *, trials=64, batch=8, 
     _domicile.check_policy(policy, fixed)
     if not isinstance(over, dict) or not over:
         raise DomicileError("`over` names no parameter: give one at least, as in {'migrate.trigger': (16, 1024)}")
-    for name, count in (("trials", trials), ("batch", batch), ("threads", threads or 1)):
+    for name, count in (("trials", trials), ("batch", batch), ("threads", 1 if threads is None else threads)):
         if count < 1:
             raise DomicileError(f"`{name}` is {count}: give 1 at least")
     for name, values in over.items():
@@ -163,18 +180,24 @@ def _minimise_by(spec, what, over, trials, seed):
     for one in over:
         name, _, bounds = one.partition("=")
         least, _, most = bounds.partition("..")
-        try:
-            bounds = (int(least), int(most))
-        except ValueError:
-            raise DomicileError(f"--over {one}: give the least and the most, as in {policy}.trigger=16..1024") from None
+        bounds = (int(least), int(most))
         name = name if "." in name else f"{policy}.{name}"
         if name in ranges:
             raise DomicileError(f"--over names {name} twice")
         ranges[name] = bounds
-    fixed = [f"{name}={value}" for name, value in of.get("set", {}).items() if name not in ranges]
+    fixed = [f"{name}={value}" for name, value in _by_parameter(of.get("set", {})).items() if name not in ranges]
     trace = pathlib.Path(spec).parent / of["traces"][0]
     best, study = minimise(trace, of["machines"][0], policy, ranges, what, trials=trials, seed=seed, set=fixed)
     return {"minimised": what, "value_ns": int(study.best_value), "set": best, "trials": len(study.trials), "seed": seed}
+
+
+def _by_parameter(tables):
+    """`migrate.trigger = 64`, of which TOML makes a table, is `"migrate.trigger" = 64`."""
+    found = {}
+    for name, value in tables.items():
+        own = {f"{name}.{parameter}": of for parameter, of in value.items()} if isinstance(value, dict) else {name: value}
+        found.update(own)
+    return found
 
 
 def _main():

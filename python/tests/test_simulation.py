@@ -77,6 +77,12 @@ class Traces(unittest.TestCase):
             pickle.dumps(domicile.record(["/bin/true"]))
 
     def test_ctrl_c_ends_a_recording_and_its_program(self):
+        self.interrupt_a_recording("", kept=True)
+
+    def test_ctrl_c_ends_a_recording_of_a_program_that_ignores_it(self):
+        self.interrupt_a_recording("trap '' INT TERM; ", kept=False)
+
+    def interrupt_a_recording(self, first, *, kept):
         with tempfile.TemporaryDirectory() as folder:
             number = f"{folder}/number"
             waits, keep = os.pipe()
@@ -90,8 +96,8 @@ class Traces(unittest.TestCase):
             thread.start()
             with self.assertRaises(KeyboardInterrupt):
                 # Nobody writes to its input: it waits for ever.
-                program = f"echo $$ > {number}.new; mv {number}.new {number}; read line"
-                domicile.record(["/bin/sh", "-c", program], f"{folder}/sh.dtr", stdin=waits)
+                program = f"{first}echo $$ > {number}.new; mv {number}.new {number}; read line"
+                domicile.record(["/bin/sh", "-c", program], f"{folder}/sh.dtr" if kept else None, stdin=waits)
             thread.join()
             os.close(waits)
             os.close(keep)
@@ -124,6 +130,25 @@ class Traces(unittest.TestCase):
             domicile.Trace.from_arrays(addresses, sizes=numpy.full(10, 70000))
         with self.assertRaisesRegex(domicile.DomicileError, "address space"):
             domicile.Trace.from_arrays(numpy.array([2**64 - 4], dtype=numpy.uint64))
+        # Up to the last byte; NumPy makes floats of such a list.
+        self.assertEqual(domicile.Trace.from_arrays([2**63, 64, 2**64 - 8]).references, 3)
+        with self.assertRaisesRegex(domicile.DomicileError, "has -1, which"):
+            domicile.Trace.from_arrays([-1, 2**63])
+        with self.assertRaisesRegex(domicile.DomicileError, "whole numbers"):
+            domicile.Trace.from_arrays([2**63, 0.5])
+
+    def test_numbers_out_of_their_range_are_named(self):
+        trace = domicile.Trace.from_arrays(walk(10))
+        for call, says in (
+            (lambda: domicile.Machine("zen3-milan", cpus=-1), "`cpus` is -1"),
+            (lambda: domicile.simulate(trace, "zen3-milan", cpus=2**32), "`cpus` is 4294967296"),
+            (lambda: domicile.simulate(trace, "zen3-milan", seed=-3), "`seed` is -3"),
+        ):
+            with self.assertRaisesRegex(domicile.DomicileError, says):
+                call()
+        with self.assertRaisesRegex(TypeError, "as an integer"):
+            domicile.Machine("zen3-milan", cpus="two")
+        self.assertEqual(len(domicile.simulate(trace, "zen3-milan", cpus=None, seed=2**64 - 1).data), 1)
 
     def test_no_file_is_an_error_that_names_it(self):
         with self.assertRaisesRegex(domicile.DomicileError, "/nowhere"):
@@ -429,6 +454,27 @@ class Tables(unittest.TestCase):
             self.assertEqual(list(frame.columns), table.columns)
             self.assertEqual(duckdb.from_arrow(arrow).columns, table.columns)
 
+    def test_arrow_has_the_exact_values_and_types_that_do_not_depend_on_them(self):
+        pages = numpy.arange(300, dtype=numpy.uint64) * numpy.uint64(4096) + numpy.uint64(1 << 20)
+        addresses = numpy.concatenate([pages, pages[:100]])
+        threads = numpy.arange(len(addresses)) % 3
+        result = domicile.simulate(domicile.Trace.from_arrays(addresses, threads=threads), "simos-r4400", by=["page", "line"])
+        of_pages = result.data[0]["pages"]
+        rows = pyarrow.table(result.table("pages")).to_pylist()
+        self.assertEqual(sorted(row["page"] for row in rows), pages.tolist())
+        time = result.data[0]["time_ns"]
+        stall = sum(time[part] for part in ("cache_stall", "local_stall", "remote_stall", "tlb_stall"))
+        for row, page in zip(rows, of_pages, strict=True):
+            self.assertEqual(row["page"], page["page"])
+            self.assertAlmostEqual(row["stall"], page["stall_ns"] / stall)
+            for level in (1, 2):
+                caches = [cache["misses"] for cache in page["caches"] if cache["level"] == level]
+                self.assertEqual(row[f"L{level} misses"], sum(caches))
+        types = {str(of) for table in result.tables for of in pyarrow.table(table).schema.types}
+        self.assertLessEqual(types, {"string", "uint64", "double"})
+        kinds = pyarrow.table(result.table("pages")).schema
+        self.assertEqual([str(kinds.field(name).type) for name in ("stall", "L1 misses", "page", "mostly of")], ["double", "uint64", "uint64", "string"])
+
     def test_a_table_is_found_by_how_its_title_begins(self):
         title = self.result.tables[0].title
         self.assertEqual(self.result.table(title[:4].upper()).title, title)
@@ -439,6 +485,9 @@ class Tables(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.result.save(f"{folder}/result.json")
             again = domicile.read(f"{folder}/result.json")
+            for call in (lambda: self.result.save(f"{folder}/none/result.json"), lambda: domicile.read(f"{folder}/none.json")):
+                with self.assertRaisesRegex(domicile.DomicileError, "none.*: No such file or directory"):
+                    call()
         self.assertEqual(again.data, self.result.data)
         self.assertEqual(str(again), str(self.result))
 

@@ -116,6 +116,26 @@ class Here(unittest.TestCase):
             self.assertEqual(rows["error"].null_count(), 0)
 
 
+    def test_an_empty_trace_is_an_error_and_a_part_of_one_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            spec = specified(folder, "traces = ['one.dtr']\nmachines = ['simos-r4400']\npolicies = ['migrate']\n[set]\nmigrate.trigger = 16\n")
+            whole = polars.read_parquet(domicile.sweep(spec))
+            self.assertEqual((whole["incomplete"].to_list(), whole["error"].to_list()), ([None], [None]))
+            with open(f"{folder}/one.dtr", "rb") as file:
+                begun = file.read()[:-40]
+            with open(f"{folder}/one.dtr", "wb") as file:
+                file.write(begun)
+            for options in ({}, {"threads": 1}):
+                with self.assertWarnsRegex(UserWarning, "one.dtr: the trace ends early, at byte"):
+                    rows = polars.read_parquet(domicile.sweep(spec, f"{folder}/{len(options)}.parquet", **options))
+                self.assertRegex(rows["incomplete"][0], "ends early")
+            domicile.Trace.from_arrays([]).save(f"{folder}/one.dtr")
+            rows = polars.read_parquet(domicile.sweep(spec, f"{folder}/empty.parquet"))
+            self.assertRegex(rows["error"][0], "there is no reference in it to simulate")
+            with self.assertRaisesRegex(domicile.DomicileError, "one.dtr: there is no reference in it to simulate"):
+                domicile.simulate(f"{folder}/one.dtr", "simos-r4400")
+
+
 class Searches(unittest.TestCase):
     def test_parameters_may_be_a_dict_a_text_or_a_list(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -150,6 +170,7 @@ class Searches(unittest.TestCase):
                 ({"migrate.trigger": (64, 16)}, {}, "the least and the most"),
                 ({"migrate.triger": (1, 16)}, {}, "triger"),
                 ({"migrate.trigger": (1, 16)}, {"batch": 0}, "`batch` is 0"),
+                ({"migrate.trigger": (1, 16)}, {"threads": 0}, "`threads` is 0"),
             ):
                 with self.assertRaisesRegex(domicile.DomicileError, says):
                     domicile.minimise(f"{folder}/one.dtr", "flash-cc-numa", "migrate", over, **more)
@@ -166,6 +187,10 @@ class Searches(unittest.TestCase):
             self.assertEqual((found["minimised"], found["trials"], found["seed"]), ("stall", 5, 1))
             setting = f"--set migrate.trigger={found['set']['migrate.trigger']}"
             self.assertEqual(done.stdout, f"stall {found['value_ns']} ns with {setting} (5 settings tried)\n")
+            for over in ("nope", "trigger=5..4", "trigger=4.."):
+                wrong = subprocess.run([*words[:5], "--over", over], capture_output=True, text=True, env=environment)
+                self.assertEqual(wrong.returncode, 2, wrong.stderr)
+                self.assertIn("give the least and the most", wrong.stderr)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ mod text;
 mod traces;
 mod waiting;
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;
 
@@ -29,6 +29,29 @@ pyo3::create_exception!(
     PyException,
     "A call that failed; its text is what the command line says."
 );
+
+/// The argument `cpus`.
+fn cpus(given: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    match given.is_none() {
+        true => Ok(None),
+        false => in_range(given, "cpus", given.extract(), u64::from(u32::MAX)).map(Some),
+    }
+}
+
+/// The argument `seed`.
+fn seed(given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    in_range(given, "seed", given.extract(), u64::MAX)
+}
+
+/// A whole number that is an argument: one out of its range is an error of the call, another type one of Python.
+fn in_range<T>(given: &Bound<'_, PyAny>, name: &str, found: PyResult<T>, most: u64) -> PyResult<T> {
+    found.map_err(|error| match error.is_instance_of::<PyOverflowError>(given.py()) {
+        true => failed(format_args!(
+            "`{name}` is {given}: give a whole number up to {most}, and none below 0"
+        )),
+        false => error,
+    })
+}
 
 /// The error of a call, in the words of the command line.
 fn failed(error: impl std::fmt::Display) -> PyErr {

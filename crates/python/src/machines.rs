@@ -18,14 +18,18 @@ impl Machine {
     /// `cpus`: another number of cpus than it has.
     #[new]
     #[pyo3(signature = (name, *, cpus = None))]
-    fn new(name: &str, cpus: Option<u32>) -> PyResult<Machine> {
+    fn new(name: &str, #[pyo3(from_py_with = crate::cpus)] cpus: Option<u32>) -> PyResult<Machine> {
         with_cpus(measured::load(name).map_err(failed)?, cpus)
     }
 
     /// A machine by the text of a machine file.
     #[classmethod]
     #[pyo3(signature = (text, *, cpus = None))]
-    fn from_toml(_class: &Bound<'_, PyType>, text: &str, cpus: Option<u32>) -> PyResult<Machine> {
+    fn from_toml(
+        _class: &Bound<'_, PyType>,
+        text: &str,
+        #[pyo3(from_py_with = crate::cpus)] cpus: Option<u32>,
+    ) -> PyResult<Machine> {
         with_cpus(machine::from_toml(text, "machine").map_err(failed)?, cpus)
     }
 

@@ -32,8 +32,8 @@ pub fn simulate(
     set: Vec<String>,
     changes: Vec<String>,
     by: Vec<String>,
-    seed: u64,
-    cpus: Option<u32>,
+    #[pyo3(from_py_with = crate::seed)] seed: u64,
+    #[pyo3(from_py_with = crate::cpus)] cpus: Option<u32>,
     classes: bool,
 ) -> PyResult<OfRun> {
     let mut machine = machine.load()?;
@@ -76,17 +76,19 @@ pub fn simulate(
         changes,
         ..sim::Config::new(machine, policies)
     };
-    let trace = has_references(trace)?;
+    let of = trace;
+    let trace = of.with_references()?;
     let runs = match config.policies.is_empty() {
         true => Vec::new(),
-        false => wait_for(py, |wanted| sim::simulate(trace, &config, &|_| wanted.or_end()))?.map_err(failed)?,
+        false => wait_for(py, |wanted| sim::simulate(trace, &config, &|_| wanted.or_end()))?
+            .map_err(|error| of.error(error))?,
     };
     let mut runs = runs.into_iter();
     let mut in_order = Vec::new();
     for given in &given {
         match given {
             Given::Name(_) => in_order.extend(runs.next()),
-            Given::Object(object) => in_order.push(by_object(py, trace, &config, object)?),
+            Given::Object(object) => in_order.push(by_object(py, of, &config, object)?),
         }
     }
     let runs = in_order;
@@ -115,8 +117,8 @@ pub fn advise(
     machine: AnyMachine<'_>,
     policies: Option<Bound<'_, PyAny>>,
     set: Vec<String>,
-    seed: u64,
-    cpus: Option<u32>,
+    #[pyo3(from_py_with = crate::seed)] seed: u64,
+    #[pyo3(from_py_with = crate::cpus)] cpus: Option<u32>,
     exact: bool,
 ) -> PyResult<OfRun> {
     let mut machine = machine.load()?;
@@ -131,7 +133,8 @@ pub fn advise(
             every: false,
         },
     };
-    let trace = has_references(trace)?;
+    let of = trace;
+    let trace = of.with_references()?;
     let advice = wait_for(py, |wanted| {
         let settings = Settings {
             policies,
@@ -143,15 +146,9 @@ pub fn advise(
         };
         ::advise::advise(trace, &machine, &settings)
     })?;
-    Ok(OfRun(Document::Advice(Box::new(advice.map_err(failed)?))))
-}
-
-/// A trace that there is something to simulate in.
-fn has_references(of: &Trace) -> PyResult<&trace::Trace> {
-    match of.trace.references() {
-        0 => Err(failed("there is no reference in this trace to simulate")),
-        _ => Ok(&of.trace),
-    }
+    Ok(OfRun(Document::Advice(Box::new(
+        advice.map_err(|error| of.error(error))?,
+    ))))
 }
 
 /// Whether a policy takes these parameters.
@@ -190,12 +187,7 @@ fn several<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py>>> {
 }
 
 /// Simulates a policy written in Python.
-fn by_object(
-    py: Python<'_>,
-    trace: &trace::Trace,
-    config: &sim::Config,
-    object: &Bound<'_, PyAny>,
-) -> PyResult<sim::Simulated> {
+fn by_object(py: Python<'_>, of: &Trace, config: &sim::Config, object: &Bound<'_, PyAny>) -> PyResult<sim::Simulated> {
     let raised = Raised::default();
     let own = InPython::new(object, &raised)?;
     // As for any policy, what it does not decide falls to the defaults.
@@ -203,12 +195,12 @@ fn by_object(
     let policy = policy::Combined::new(vec![Box::new(own), defaults]);
     let name = object.get_type().name()?.to_string();
     let run = wait_for(py, |wanted| {
-        sim::simulate_trace_with(trace, config, (name, Box::new(policy)), &|_| wanted.or_end())
+        sim::simulate_trace_with(&of.trace, config, (name, Box::new(policy)), &|_| wanted.or_end())
     });
     let error = raised.lock().ok().and_then(|mut raised| raised.take());
     match error {
         Some(error) => Err(error),
-        None => run?.map_err(failed),
+        None => run?.map_err(|error| of.error(error)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sweeps, in pieces that other machines can work on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
@@ -45,6 +45,13 @@ impl Sweep {
         let failed_rows = sweep::failed(&self.spec, &numbers, error).map_err(failed)?;
         failed_rows.into_iter().for_each(|row| self.rows.push(row));
         Ok(())
+    }
+
+    /// By trace, what it does not have of its run.
+    #[getter]
+    fn incomplete(&self) -> BTreeMap<String, String> {
+        let of = |row: &sweep::Row| Some((row.trace.clone(), row.incomplete.clone()?));
+        self.rows.rows().iter().filter_map(of).collect()
     }
 
     /// Writes the file.

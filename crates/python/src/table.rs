@@ -1,14 +1,17 @@
 //! Tables of results, for whoever takes Arrow: polars, pandas, DuckDB, pyarrow.
 
+use std::iter;
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, LargeStringArray, RecordBatch, RecordBatchIterator, StringArray, UInt64Array,
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyCapsule};
-use report::{Exact, Value};
+use report::{Cells, Exact, Has, Role, Value};
 
 use crate::failed;
 use crate::text::{COLUMNS, plain};
@@ -39,7 +42,7 @@ impl Table {
     }
 
     fn __len__(&self) -> usize {
-        self.0.rows().len()
+        self.0.len()
     }
 
     fn __str__(&self) -> String {
@@ -54,7 +57,7 @@ impl Table {
         format!(
             "<Table {}: {} rows of {}>",
             self.0.title(),
-            self.0.rows().len(),
+            self.0.len(),
             names(&self.0).join(", ")
         )
     }
@@ -98,78 +101,76 @@ fn names(table: &report::Table) -> Vec<String> {
     names
 }
 
-/// The cells of a column so far.
-enum Column {
-    Whole(UInt64Builder),
-    Real(Float64Builder),
-    Text(StringBuilder),
+/// What a column is in Arrow. It goes by what the column holds, and not by the rows that it has, unless they hold something else, too.
+enum Kind {
+    Whole,
+    Real,
+    Text,
 }
 
-impl Column {
-    fn push(&mut self, value: &Value) {
-        match (self, value) {
-            (Column::Whole(cells), Value::Number(Exact::Whole(number), _)) => cells.append_value(*number),
-            (Column::Whole(cells), _) => cells.append_null(),
-            (Column::Real(cells), Value::Number(Exact::Real(number), _) | Value::Bar(number)) => {
-                cells.append_value(*number)
-            }
-            (Column::Real(cells), Value::Number(Exact::Whole(number), _)) => cells.append_value(*number as f64),
-            (Column::Real(cells), _) => cells.append_null(),
-            (Column::Text(cells), Value::Text(text)) => cells.append_value(text),
-            (Column::Text(cells), Value::Number(Exact::Whole(number), _)) => cells.append_value(number.to_string()),
-            (Column::Text(cells), Value::Number(Exact::Real(number), _) | Value::Bar(number)) => {
-                cells.append_value(number.to_string());
-            }
-            (Column::Text(cells), Value::Empty | Value::Unknown) => cells.append_null(),
-        }
-    }
-
-    fn finish(self) -> ArrayRef {
-        match self {
-            Column::Whole(mut cells) => Arc::new(cells.finish()),
-            Column::Real(mut cells) => Arc::new(cells.finish()),
-            Column::Text(mut cells) => Arc::new(cells.finish()),
+impl Kind {
+    fn of(role: Role, has: Has) -> Kind {
+        match role {
+            Role::Label | Role::Text => Kind::Text,
+            _ if has.text => Kind::Text,
+            Role::Count | Role::Time | Role::Bytes | Role::Address if !has.real => Kind::Whole,
+            _ => Kind::Real,
         }
     }
 }
 
 /// The table as Arrow: whole numbers, numbers or text by column; nothing and the unknown are null.
-///
-/// Its rows lie apart in memory, so that they are gone through twice, and not once for each column.
 fn batch(table: &report::Table) -> Result<RecordBatch, arrow_schema::ArrowError> {
-    let (names, rows) = (names(table), table.rows());
-    let (mut text, mut real) = (vec![false; names.len()], vec![false; names.len()]);
-    for row in rows {
-        for (at, cell) in row.iter().enumerate().take(names.len()) {
-            match cell.value() {
-                Value::Text(_) => text[at] = true,
-                Value::Bar(_) | Value::Number(Exact::Real(_), _) => real[at] = true,
-                _ => {}
-            }
-        }
-    }
-    let mut columns: Vec<Column> = text
-        .iter()
-        .zip(&real)
-        .map(|kind| match kind {
-            (true, _) => Column::Text(StringBuilder::with_capacity(rows.len(), 8 * rows.len())),
-            (false, true) => Column::Real(Float64Builder::with_capacity(rows.len())),
-            (false, false) => Column::Whole(UInt64Builder::with_capacity(rows.len())),
-        })
-        .collect();
-    for row in rows {
-        for (column, cell) in columns.iter_mut().zip(row) {
-            column.push(cell.value());
-        }
-    }
-    let arrays: Vec<ArrayRef> = columns.into_iter().map(Column::finish).collect();
+    let columns = table.columns().iter().zip(table.cells());
+    let arrays: Vec<ArrayRef> = columns.map(|(column, cells)| array(column.role(), cells)).collect();
     let field = |(name, array): (String, &ArrayRef)| Field::new(name, array.data_type().clone(), true);
     let schema = Arc::new(Schema::new(
-        names.into_iter().zip(&arrays).map(field).collect::<Vec<_>>(),
+        names(table).into_iter().zip(&arrays).map(field).collect::<Vec<_>>(),
     ));
     RecordBatch::try_new_with_options(
         schema,
         arrays,
-        &arrow_array::RecordBatchOptions::new().with_row_count(Some(rows.len())),
+        &arrow_array::RecordBatchOptions::new().with_row_count(Some(table.len())),
     )
+}
+
+/// Columns of one kind are copied as they lie in memory.
+fn array(role: Role, cells: &Cells) -> ArrayRef {
+    let all = 0..cells.len();
+    let known = || (0..cells.len()).map(|at| !cells.is_missing(at)).collect::<Vec<bool>>();
+    let nulls = cells.has().missing.then(|| NullBuffer::from(known()));
+    match Kind::of(role, cells.has()) {
+        Kind::Whole => match cells.whole_numbers() {
+            Some(numbers) => Arc::new(UInt64Array::new(numbers.to_vec().into(), nulls)),
+            None => Arc::new(UInt64Array::new_null(cells.len())),
+        },
+        Kind::Real => {
+            let real = |at| {
+                cells.number(at).map(|exact| match exact {
+                    Exact::Whole(number) => number as f64,
+                    Exact::Real(number) => number,
+                })
+            };
+            Arc::new(all.map(real).collect::<Float64Array>())
+        }
+        Kind::Text => match cells.only_texts() {
+            Some((texts, ends)) if texts.len() <= i32::MAX as usize => {
+                let offsets = iter::once(0).chain(ends.iter().map(|end| *end as i32));
+                let offsets = OffsetBuffer::new(offsets.collect());
+                Arc::new(StringArray::new(offsets, texts.as_bytes().to_vec().into(), nulls))
+            }
+            Some(_) => Arc::new(all.map(|at| text(cells, at)).collect::<LargeStringArray>()),
+            None => Arc::new(all.map(|at| text(cells, at)).collect::<StringArray>()),
+        },
+    }
+}
+
+/// A cell of a column of text.
+fn text(cells: &Cells, at: usize) -> Option<String> {
+    match (cells.number(at), cells.cell(at).value()) {
+        (Some(Exact::Whole(number)), _) => Some(number.to_string()),
+        (Some(Exact::Real(number)), _) => Some(number.to_string()),
+        (None, Value::Text(text)) => Some(text.clone()),
+        (None, _) => None,
+    }
 }

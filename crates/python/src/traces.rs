@@ -1,14 +1,15 @@
 //! Traces: which memory a program touched.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use numpy::{Element, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple, PyType};
-use trace::{Header, Op, Process, Ref, Site, Thread, Writer};
+use pyo3::types::{PyBytes, PyInt, PyList, PyTuple, PyType};
+use sim::SimError;
+use trace::{Header, Op, Process, Ref, Site, Thread, TraceError, Writer};
 
 use crate::failed;
 
@@ -19,6 +20,27 @@ pub struct Trace {
     path: Option<PathBuf>,
     /// Of a trace that was made here.
     bytes: Option<Vec<u8>>,
+    salvaged: bool,
+}
+
+impl Trace {
+    /// The trace, to be simulated.
+    ///
+    /// Errors: there is no reference in it.
+    pub fn with_references(&self) -> PyResult<&trace::Trace> {
+        self.trace
+            .check_references()
+            .map_err(|error| self.error(error.into()))?;
+        Ok(&self.trace)
+    }
+
+    /// What went wrong with a simulation of it.
+    pub fn error(&self, error: SimError) -> PyErr {
+        match error {
+            SimError::Trace(error) => of_file(self.path.as_deref(), &error, self.path.is_some() && !self.salvaged),
+            other => failed(other),
+        }
+    }
 }
 
 #[pymethods]
@@ -31,8 +53,8 @@ impl Trace {
             true => trace::Trace::salvage(&path),
             false => trace::Trace::open(&path),
         };
-        let trace = opened.map_err(|error| failed(format_args!("{}: {error}", path.display())))?;
-        for note in notes(&trace, salvage) {
+        let trace = opened.map_err(|error| of_file(Some(&path), &error, !salvage))?;
+        for note in notes(&trace) {
             let text = std::ffi::CString::new(format!("{}: {note}", path.display()))?;
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
         }
@@ -40,6 +62,7 @@ impl Trace {
             trace,
             path: Some(path),
             bytes: None,
+            salvaged: salvage,
         })
     }
 
@@ -100,6 +123,7 @@ impl Trace {
             trace: trace::Trace::from_bytes(bytes.clone()).map_err(failed)?,
             path: None,
             bytes: Some(bytes),
+            salvaged: false,
         })
     }
 
@@ -138,7 +162,7 @@ impl Trace {
     /// What is missing of the run, in sentences. A trace with any is opened with a `UserWarning`.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        notes(&self.trace, false)
+        notes(&self.trace)
     }
 
     #[getter]
@@ -195,10 +219,18 @@ fn numbers<'py, T: Element>(what: &str, given: &Bound<'py, PyAny>) -> PyResult<P
     let py = given.py();
     let numpy = py.import("numpy")?;
     let wanted = T::get_dtype(py);
-    let array = numpy.call_method1("asarray", (given,))?;
+    let mut array = numpy.call_method1("asarray", (given,))?;
+    let mut is_whole = "iu".contains(kind_of(&array)?);
+    if !is_whole && given.is_instance_of::<PyList>() {
+        // NumPy makes floats of a list with numbers on both sides of 2^63.
+        let whole = |number: PyResult<Bound<'py, PyAny>>| number.is_ok_and(|number| number.is_instance_of::<PyInt>());
+        is_whole = given.try_iter()?.all(whole);
+        if is_whole {
+            array = numpy.call_method1("asarray", (given, "object"))?;
+        }
+    }
     let (dimensions, count): (usize, usize) = (array.getattr("ndim")?.extract()?, array.getattr("size")?.extract()?);
-    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
-    if dimensions != 1 || count > 0 && !"iu".contains(&kind) {
+    if dimensions != 1 || count > 0 && !is_whole {
         return Err(failed(format_args!(
             "`{what}` must be one-dimensional and of whole numbers; its shape is {}, its type {}",
             array.getattr("shape")?,
@@ -209,7 +241,10 @@ fn numbers<'py, T: Element>(what: &str, given: &Bound<'py, PyAny>) -> PyResult<P
     for (end, least) in [("min", true), ("max", false)].into_iter().filter(|_| count > 0) {
         let (value, bound) = (array.call_method0(end)?, range.getattr(end)?);
         // As Python's own numbers, which have no type.
-        let value = value.call_method0("item")?;
+        let value = match value.hasattr("item")? {
+            true => value.call_method0("item")?,
+            false => value,
+        };
         if (least && value.lt(&bound)?) || (!least && value.gt(&bound)?) {
             return Err(failed(format_args!(
                 "`{what}` has {value}, which is no number of type {wanted}"
@@ -219,18 +254,29 @@ fn numbers<'py, T: Element>(what: &str, given: &Bound<'py, PyAny>) -> PyResult<P
     array.call_method1("astype", (wanted,))?.extract()
 }
 
+/// The kind of the numbers in an array, by NumPy's letter.
+fn kind_of(array: &Bound<'_, PyAny>) -> PyResult<char> {
+    array.getattr("dtype")?.getattr("kind")?.extract()
+}
+
+/// An error of a trace, with its file, and with what helps where it can still be salvaged.
+fn of_file(path: Option<&Path>, error: &TraceError, can_be_salvaged: bool) -> PyErr {
+    let hint = match error {
+        TraceError::Damaged { .. } if can_be_salvaged => ", or open what is left with `Trace(path, salvage=True)`",
+        _ => "",
+    };
+    match (path, error) {
+        // It says so itself.
+        (_, TraceError::Open { .. }) | (None, _) => failed(format_args!("{error}{hint}")),
+        (Some(path), _) => failed(format_args!("{}: {error}{hint}", path.display())),
+    }
+}
+
 /// What is missing of the run.
-fn notes(trace: &trace::Trace, salvage: bool) -> Vec<String> {
-    let lost = trace.lost().into_iter().map(|damage| match salvage {
-        true => format!(
-            "the trace is damaged at byte {}, and that part is left out: {}",
-            damage.offset, damage.what
-        ),
-        false => format!("the trace ends early, at byte {}: {}", damage.offset, damage.what),
-    });
+fn notes(trace: &trace::Trace) -> Vec<String> {
     let broke = capture::broke_off(trace.header());
     let broke = broke.map(|broke| format!("not a whole run: {broke}; this is what was recorded until then"));
-    lost.chain(broke).collect()
+    trace.lost_in_words().chain(broke).collect()
 }
 
 /// One reference that was given.
@@ -289,7 +335,7 @@ fn written(name: &str, references: impl Iterator<Item = Made>) -> PyResult<Vec<u
                 "`sizes[{at}]` is 0: a reference touches 1 byte at least"
             )));
         }
-        if made.address.checked_add(u64::from(made.bytes)).is_none() {
+        if made.address.checked_add(u64::from(made.bytes) - 1).is_none() {
             return Err(failed(format_args!(
                 "`addresses[{at}]` is {:#x}, and {} bytes from there leave the address space",
                 made.address, made.bytes

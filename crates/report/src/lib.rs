@@ -30,7 +30,7 @@ pub use html::{advice_page, comparison_page, outcomes_page};
 pub use outcome_text::{outcomes, outcomes_screen};
 pub use results::{bytes, count, nanoseconds, percent};
 pub use screen::screen;
-pub use table::{Cell, Column, Exact, Layout, Role, Rounding, Table, Tone, Value, heading};
+pub use table::{Cell, Cells, Column, Exact, Has, Layout, Role, Rounding, Table, Tone, Value, heading};
 pub use tables::{
     Top, daemon, doctor, live_following, live_homes, live_regions, machines, measured_ways, of_advice as advice_tables,
     of_comparison as comparison_tables, of_outcomes as outcome_tables, placed, policies,

@@ -4,10 +4,12 @@
 //! knows nothing of either: a cell says what it is and how it is rounded for people, a column says what it holds.
 
 mod cell;
+mod cells;
 mod html;
 mod text;
 
 pub use cell::{Cell, Exact, Rounding, Tone, Value};
+pub use cells::{Cells, Has};
 pub use text::{FAINT, HEADING, PLAIN, WARNING, cut, heading, paragraph, unbroken, wrap};
 
 /// What a column holds.
@@ -153,7 +155,10 @@ impl Column {
 pub struct Table {
     title: String,
     columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    /// By column.
+    cells: Vec<Cells>,
+    /// How many rows.
+    count: usize,
     notes: Vec<String>,
     /// Whether it goes on under the title of the table before it.
     continued: bool,
@@ -161,9 +166,11 @@ pub struct Table {
 
 impl Table {
     pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Table {
+        let columns: Vec<Column> = columns.into_iter().collect();
         Table {
             title: title.into(),
-            columns: columns.into_iter().collect(),
+            cells: vec![Cells::default(); columns.len()],
+            columns,
             ..Table::default()
         }
     }
@@ -192,9 +199,14 @@ impl Table {
     }
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        let cells: Vec<Cell> = cells.into_iter().collect();
-        debug_assert_eq!(cells.len(), self.columns.len(), "a row of {}", self.title);
-        self.rows.push(cells);
+        let mut row = cells.into_iter();
+        for cells in &mut self.cells {
+            let cell = row.next();
+            debug_assert!(cell.is_some(), "a row of {} is short", self.title);
+            cells.push(cell.unwrap_or_default());
+        }
+        debug_assert!(row.next().is_none(), "a row of {} is long", self.title);
+        self.count += 1;
     }
 
     /// A sentence below the table.
@@ -210,8 +222,27 @@ impl Table {
         &self.columns
     }
 
-    pub fn rows(&self) -> &[Vec<Cell>] {
-        &self.rows
+    /// How many rows it has.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn row_at(&self, at: usize) -> Vec<Cell> {
+        self.cells.iter().map(|cells| cells.cell(at)).collect()
+    }
+
+    /// From the top, each with as many cells as there are columns.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<Cell>> {
+        (0..self.count).map(|at| self.row_at(at))
+    }
+
+    /// By column.
+    pub fn cells(&self) -> &[Cells] {
+        &self.cells
     }
 
     /// Whether it stands under the title of the table before it.

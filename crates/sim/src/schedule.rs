@@ -95,8 +95,8 @@ pub struct Schedule<'a> {
 /// References that are looked at ahead; so many pass until it is asked again whether that helps.
 const WARM: usize = 32;
 const UNWARMED: usize = 512;
-/// References between two calls of `progress`.
-const REPORT: u64 = 1 << 20;
+/// References between two calls of `progress`, which also ends a run that is no longer wanted: tens of milliseconds.
+const REPORT: u64 = 1 << 16;
 
 impl<'a> Schedule<'a> {
     pub fn new(

@@ -104,6 +104,7 @@ impl Rows {
             .text("policy", |row| row.policy.clone())
             .text("settings", |row| row.settings.clone())
             .maybe_text("error", |row| row.error.clone())
+            .maybe_text("incomplete", |row| row.incomplete.clone())
             .maybe_number("time_ns", move |row| number(row.time_ns))
             .maybe_number("stall_ns", move |row| number(row.stall_ns))
             .maybe_number("overhead_ns", move |row| number(row.overhead_ns))
@@ -205,6 +206,7 @@ impl Row {
             "policy" => self.policy = text().unwrap_or_default(),
             "settings" => self.settings = text().unwrap_or_default(),
             "error" => self.error = text(),
+            "incomplete" => self.incomplete = text(),
             "time_ns" => self.time_ns = number(),
             "stall_ns" => self.stall_ns = number(),
             "overhead_ns" => self.overhead_ns = number(),

@@ -22,6 +22,8 @@ pub struct Row {
     pub settings: String,
     /// Why there is no result.
     pub error: Option<String>,
+    /// What the trace does not have of the run; the result is of the rest.
+    pub incomplete: Option<String>,
     /// How long the run takes, what all threads together wait for memory, and what policies take, in nanoseconds.
     pub time_ns: Option<u64>,
     pub stall_ns: Option<u64>,

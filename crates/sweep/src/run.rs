@@ -131,10 +131,14 @@ fn rows_of(group: &Group, points: &[&Point], simulation: &Result<Simulation, Str
         Ok(simulation) => simulation.outcomes(points),
         Err(error) => points.iter().map(|_| Err(error.clone())).collect(),
     };
+    let incomplete = simulation.as_ref().ok().and_then(Simulation::incomplete);
     points
         .iter()
         .zip(found)
-        .map(|(point, found)| Row::of(group, point).with(found))
+        .map(|(point, found)| Row {
+            incomplete: incomplete.clone(),
+            ..Row::of(group, point).with(found)
+        })
         .collect()
 }
 
@@ -157,6 +161,7 @@ impl Simulation {
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", group.trace.display());
         let file = local.get(&group.trace).cloned();
         let trace = Trace::open(file.unwrap_or_else(|| spec.place_of(&group.trace))).map_err(|error| named(&error))?;
+        trace.check_references().map_err(|error| named(&error))?;
         let mut machine = measured::load(&spec.machine(&group.machine)).map_err(|error| error.to_string())?;
         if let Some(cpus) = group.cpus {
             machine = machine.with_cpus(cpus).map_err(|error| error.to_string())?;
@@ -173,6 +178,13 @@ impl Simulation {
             false => None,
         };
         Ok(Simulation { trace, config, misses })
+    }
+
+    /// What the trace does not have of the run.
+    fn incomplete(&self) -> Option<String> {
+        let broke = capture::broke_off(self.trace.header());
+        let broke = broke.map(|broke| format!("not a whole run: {broke}"));
+        self.trace.lost_in_words().next().or(broke)
     }
 
     /// The outcome of each point, or its error.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use results::ProgramChange;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::error::SweepError;
 
@@ -17,8 +17,8 @@ pub struct Spec {
     /// Names of presets, machine files (with a `/` or the ending `.toml`) from the folder of the specification, or `host`.
     pub machines: Vec<String>,
     pub policies: Vec<String>,
-    /// By `policy.parameter`: a value, a list, or text as `--set` takes it (`16..128..16`).
-    #[serde(default)]
+    /// By `policy.parameter`: a value, a list, or text as `--set` takes it (`16..128..16`). A table of a policy has its parameters.
+    #[serde(default, deserialize_with = "by_parameter")]
     pub set: BTreeMap<String, Values>,
     /// Numbers of cpus that each machine is given; none: its own.
     #[serde(default)]
@@ -52,6 +52,29 @@ pub enum Value {
     Whole(i64),
     Number(f64),
     Text(String),
+}
+
+/// `migrate.trigger = 64`, of which TOML makes a table, is `"migrate.trigger" = 64`.
+fn by_parameter<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Values>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Entry {
+        Policy(BTreeMap<String, Values>),
+        Parameter(Values),
+    }
+    let mut all = BTreeMap::new();
+    for (name, entry) in BTreeMap::<String, Entry>::deserialize(from)? {
+        match entry {
+            Entry::Parameter(values) => drop(all.insert(name, values)),
+            Entry::Policy(own) => {
+                all.extend(
+                    own.into_iter()
+                        .map(|(parameter, values)| (format!("{name}.{parameter}"), values)),
+                );
+            }
+        }
+    }
+    Ok(all)
 }
 
 impl std::fmt::Display for Value {
@@ -166,7 +189,7 @@ mod tests {
     #[test]
     fn values_are_as_on_the_command_line() {
         let text =
-            format!("{LEAST}[set]\n'migrate.trigger' = [16, 64]\n'migrate.hold' = '1..3..1'\n'migrate.adapt' = true\n");
+            format!("{LEAST}[set]\n'migrate.trigger' = [16, 64]\nmigrate.hold = '1..3..1'\nmigrate.adapt = true\n");
         let sets = Spec::parse(&text, Path::new("")).unwrap().sets();
         assert_eq!(
             sets,

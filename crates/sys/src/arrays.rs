@@ -9,7 +9,7 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use rustix::mm::Advice;
+use rustix::mm::{Advice, MremapFlags};
 
 use crate::memory::map_unlocked;
 
@@ -96,6 +96,30 @@ impl<T: sealed::Number> Array<T> {
     /// Moves the elements to a new mapping of at least `bytes`, whole pages that they fit in.
     fn replace(&mut self, bytes: usize) -> io::Result<()> {
         let (at, bytes) = map(bytes)?;
+        if self.bytes >= HUGE {
+            // SAFETY: the old mapping is ours, of `self.bytes`, and was made by one call; the addresses from `at` on are ours, too, and
+            // nobody has used them. Nothing borrowed is left.
+            let moved = unsafe {
+                rustix::mm::mremap_fixed(
+                    self.at.as_ptr().cast(),
+                    self.bytes,
+                    bytes,
+                    MremapFlags::MAYMOVE,
+                    at.as_ptr().cast(),
+                )
+            };
+            // Page tables move, and no element is copied: that takes a second for some gigabytes.
+            if moved.is_ok() {
+                (self.at, self.bytes) = (at.cast(), bytes);
+                return Ok(());
+            }
+            // The addresses from `at` on may be gone, and are left alone.
+            return self.copy_to(map(bytes)?);
+        }
+        self.copy_to((at, bytes))
+    }
+
+    fn copy_to(&mut self, (at, bytes): (NonNull<u8>, usize)) -> io::Result<()> {
         let at = at.cast::<T>();
         // SAFETY: both are mapped, the new memory is at least as large as the `len` elements of
         // the old, aligned to a page, and overlaps nothing.

@@ -29,10 +29,12 @@ pub enum TraceError {
     Version { found: u16, known: u16 },
 
     /// The bytes at `offset` are not what the format demands.
-    #[error(
-        "the trace is damaged at byte {offset}: {what}; record or import it again, or read what is left with `--salvage`"
-    )]
+    #[error("the trace is damaged at byte {offset}: {what}; record or import it again")]
     Damaged { offset: u64, what: String },
+
+    /// It ends before its first reference, or nothing was recorded.
+    #[error("there is no reference in it to simulate{}; record the program again", cut.as_ref().map_or_else(String::new, |cut| format!(": {cut}")))]
+    Empty { cut: Option<String> },
 
     /// A well-formed file that asks for more than this program is willing to hold.
     #[error("the trace asks for too much at byte {offset}: {what} {found}, at most {allowed} are allowed")]

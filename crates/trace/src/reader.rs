@@ -194,6 +194,29 @@ impl Trace {
         lost
     }
 
+    /// The same in sentences.
+    pub fn lost_in_words(&self) -> impl Iterator<Item = String> {
+        self.lost().into_iter().map(|damage| match self.tables.salvage {
+            true => format!(
+                "the trace is damaged at byte {}, and that part is left out: {}",
+                damage.offset, damage.what
+            ),
+            false => format!("the trace ends early, at byte {}: {}", damage.offset, damage.what),
+        })
+    }
+
+    /// Refuses a trace that holds nothing to simulate.
+    ///
+    /// Errors: [`TraceError::Empty`].
+    pub fn check_references(&self) -> Result<(), TraceError> {
+        match self.references() {
+            0 => Err(TraceError::Empty {
+                cut: self.lost_in_words().next(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The references and events of a thread.
     pub fn thread(&self, thread: ThreadId) -> Result<ThreadStream, TraceError> {
         if thread as usize >= self.threads().len() {

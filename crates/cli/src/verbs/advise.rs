@@ -382,16 +382,16 @@ impl Advise {
         console: &mut Console,
     ) -> Result<bool, Failure> {
         let opened = trace::open_or_salvage(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
-        let opened = trace::to_simulate(opened, file, self.salvage)?;
+        let opened = trace::to_simulate(opened, file)?;
         let broke = of_runs
             .broke
             .or_else(|| capture::broke_off(opened.header()).map(str::to_string));
-        let broke = broke.or_else(|| trace::missing(&opened, self.salvage).next());
+        let broke = broke.or_else(|| opened.lost_in_words().next());
         let (mut advice, ref machine) = self.advise_now(machine, file, &opened, broke, of_runs.left)?;
         advice.notes.splice(0..0, notes);
         advice.exit = of_runs.exit;
         // What is damaged in the middle shows when it is read.
-        advice.notes.extend(trace::missing(&opened, self.salvage));
+        advice.notes.extend(opened.lost_in_words());
         if machine.core.is_some() && opened.dependences().is_none() {
             advice.notes.push(
                 "the trace does not say which loads wait for one another: here none does, so lists and trees are as fast as \

@@ -209,7 +209,7 @@ impl Simulate {
             self.is_fast(&config.policies)?;
         }
         let opened = trace::open_or_salvage(&self.trace, self.salvage)?;
-        let opened = trace::to_simulate(opened, &self.trace, self.salvage)?;
+        let opened = trace::to_simulate(opened, &self.trace)?;
         if let Some((basis, _)) = self.model.basis(HOST)? {
             console::note(format_args!("note: {basis}"));
         }
@@ -289,7 +289,7 @@ impl Simulate {
     }
 
     fn name_missing(&self, trace: &::trace::Trace) {
-        for missing in trace::missing(trace, self.salvage) {
+        for missing in trace.lost_in_words() {
             console::warn(format_args!("note: {}: {missing}", self.trace.display()));
         }
         if let Some(broke) = capture::broke_off(trace.header()) {

@@ -1,6 +1,6 @@
 //! `domicile sweep`: many simulations, as a file says.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -54,7 +54,7 @@ pub struct Sweep {
     minimise: Option<What>,
 
     /// A parameter to look for, with the least and the most, as in trigger=16..1024; can be repeated
-    #[arg(long, value_name = "PARAM=FROM..TO", requires = "minimise")]
+    #[arg(long, value_name = "PARAM=FROM..TO", value_parser = over, requires = "minimise")]
     over: Vec<String>,
 
     /// So many settings are tried
@@ -193,8 +193,25 @@ impl Sweep {
     }
 }
 
+/// Checks a parameter and its bounds.
+fn over(text: &str) -> Result<String, String> {
+    let bounds = text.split_once('=').and_then(|(_, bounds)| bounds.split_once(".."));
+    let bounds = bounds.and_then(|(from, to)| Some((from.parse::<i64>().ok()?, to.parse::<i64>().ok()?)));
+    match bounds {
+        Some((from, to)) if from <= to => Ok(text.to_string()),
+        _ => Err("give the least and the most, as in trigger=16..1024".to_string()),
+    }
+}
+
 /// Prints the rows; the exit status is 1 where no point could be simulated.
 fn ended(console: &mut Console, rows: &Rows, output: &Path) -> Done {
+    let of = |row: &Row| Some((row.trace.clone(), row.incomplete.clone()?));
+    let incomplete: BTreeSet<(String, String)> = rows.rows().iter().filter_map(of).collect();
+    for (trace, incomplete) in incomplete {
+        console::warn(format_args!(
+            "note: {trace}: {incomplete}; the rows are of what is there"
+        ));
+    }
     match console.json() {
         true => rows.rows().iter().try_for_each(|row| console.line(row))?,
         false => console.text(&text(rows.rows(), output))?,

@@ -52,49 +52,39 @@ impl Trace {
     }
 }
 
-/// Opens a trace; its name is in what is said when that fails.
+/// Opens a trace, for a verb that cannot salvage one.
 pub fn open(file: &Path) -> Result<trace::Trace, Failure> {
-    trace::Trace::open(file).map_err(|error| explain(file, &error))
+    trace::Trace::open(file).map_err(|error| named(file, &error, ""))
 }
 
-/// The same, or what is left of a damaged one.
+/// Opens a trace, or what is left of a damaged one.
 pub fn open_or_salvage(file: &Path, salvage: bool) -> Result<trace::Trace, Failure> {
-    match salvage {
-        true => trace::Trace::salvage(file).map_err(|error| explain(file, &error)),
-        false => open(file),
-    }
+    let opened = match salvage {
+        true => trace::Trace::salvage(file),
+        false => trace::Trace::open(file),
+    };
+    opened.map_err(|error| explain(file, &error))
 }
 
 /// A trace that holds something to simulate.
-pub fn to_simulate(opened: trace::Trace, file: &Path, salvage: bool) -> Result<trace::Trace, Failure> {
-    if opened.references() > 0 {
-        return Ok(opened);
-    }
-    let cut = missing(&opened, salvage)
-        .next()
-        .map_or(String::new(), |cut| format!(": {cut}"));
-    Err(Failure::Work(format!(
-        "{}: there is no reference in it to simulate{cut}; record the program again",
-        file.display()
-    )))
+pub fn to_simulate(opened: trace::Trace, file: &Path) -> Result<trace::Trace, Failure> {
+    opened.check_references().map_err(|error| explain(file, &error))?;
+    Ok(opened)
 }
 
-/// The missing parts of a trace that was read, in words.
-pub fn missing(trace: &trace::Trace, salvage: bool) -> impl Iterator<Item = String> {
-    trace.lost().into_iter().map(move |damage| match salvage {
-        true => format!(
-            "the trace is damaged at byte {}, and that part is left out: {}",
-            damage.offset, damage.what
-        ),
-        false => format!("the trace ends early, at byte {}: {}", damage.offset, damage.what),
-    })
-}
-
-/// An error of a trace, with the file that it is of.
+/// An error of a trace, with the file that it is of, for a verb that knows `--salvage`.
 pub fn explain(file: &Path, error: &trace::TraceError) -> Failure {
+    let hint = match error {
+        trace::TraceError::Damaged { .. } => ", or read what is left with `--salvage`",
+        _ => "",
+    };
+    named(file, error, hint)
+}
+
+fn named(file: &Path, error: &trace::TraceError, hint: &str) -> Failure {
     match error {
         trace::TraceError::Open { .. } => Failure::work(format!("{error}; give the path of a trace")),
-        error => Failure::work(format!("{}: {error}", file.display())),
+        error => Failure::work(format!("{}: {error}{hint}", file.display())),
     }
 }
 

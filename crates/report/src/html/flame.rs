@@ -190,7 +190,7 @@ mod tests {
         };
         let bars = bars(&profile, |stack| stack.stall_ns);
         assert_eq!(bars.iter().map(|bar| bar.depth).max(), Some(DEEPEST as u32 + 1));
-        assert_eq!(table(&profile).rows().len(), 2);
+        assert_eq!(table(&profile).len(), 2);
     }
 
     #[test]

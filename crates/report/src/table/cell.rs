@@ -95,7 +95,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Cell {
-    fn of(value: Value) -> Cell {
+    pub(super) fn of(value: Value) -> Cell {
         Cell {
             value,
             ..Cell::default()
@@ -192,6 +192,10 @@ impl Cell {
     /// The same as the cell above it, if so.
     pub fn again(self, again: bool) -> Cell {
         Cell { again, ..self }
+    }
+
+    pub(super) fn into_value(self) -> Value {
+        self.value
     }
 
     pub fn value(&self) -> &Value {

@@ -17,9 +17,9 @@ impl Table {
                 @if !self.title.is_empty() { caption { (Text(&self.title)) } }
                 thead { tr { @for column in &self.columns { (title(column)) } } }
                 tbody {
-                    @for row in &self.rows {
+                    @for row in self.rows() {
                         tr {
-                            @for (at, (column, cell)) in self.columns.iter().zip(row).enumerate() {
+                            @for (at, (column, cell)) in self.columns.iter().zip(&row).enumerate() {
                                 (drawn(column.role, cell, Some(at) == about && !cell.words().is_empty()))
                             }
                         }

@@ -46,7 +46,7 @@ impl Table {
             text: cell.shown(),
             style: cell.tone().style(),
         };
-        let rows: Vec<Vec<_>> = self.rows.iter().map(|row| row.iter().map(written).collect()).collect();
+        let rows: Vec<Vec<_>> = self.rows().map(|row| row.iter().map(written).collect()).collect();
         let widths = self.widths(&titles, &rows, width.saturating_sub(2));
         let mut text = String::new();
         if titles.iter().any(|title| !title.text.is_empty()) {
@@ -71,14 +71,14 @@ impl Table {
 
     /// A list of facts: each in a line, what it is about in at least so many columns.
     pub fn facts(&self, least: usize) -> String {
-        let line = |row: &Vec<Cell>| {
+        let line = |row: Vec<Cell>| {
             let words: Vec<String> = row.iter().map(Cell::words).collect();
             let (name, values) = words
                 .split_first()
                 .map_or(("", &[][..]), |(name, values)| (name, values));
             format!("{name:<least$} {}\n", values.join(" "))
         };
-        self.rows.iter().map(line).collect()
+        self.rows().map(line).collect()
     }
 
     fn widths(&self, titles: &[Written], rows: &[Vec<Written>], width: usize) -> Vec<usize> {

@@ -120,7 +120,7 @@ fn changed(comparison: &Comparison, title: &str, verdict: Verdict, top: Top) -> 
     if !left_out.is_empty() {
         table.note(format!("and {}", left_out.join(", ")));
     }
-    (!table.rows().is_empty()).then_some(table)
+    (!table.is_empty()).then_some(table)
 }
 
 /// A row's name, with its function and its data: `a.c:12 in f`, `a.c in f: table`, `walks-across of table`.

@@ -89,7 +89,7 @@ mod tests {
             ..PlacedRun::default()
         };
         let table = measured_ways(&run);
-        let words = |at: usize| table.rows()[at].iter().map(Cell::words).collect::<Vec<_>>();
+        let words = |at: usize| table.row_at(at).iter().map(Cell::words).collect::<Vec<_>>();
         assert_eq!(
             words(0),
             ["unplaced", "", "", "4.00 ms", "-20.0%", "3.00 ms", "9.00 ms"]

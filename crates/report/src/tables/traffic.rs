@@ -57,7 +57,7 @@ pub fn bus(outcomes: &[Outcome]) -> Option<Table> {
             Cell::time(bus.upgrades),
         ]);
     }
-    (!table.rows().is_empty()).then_some(table)
+    (!table.is_empty()).then_some(table)
 }
 
 /// What became of prefetches.
@@ -88,5 +88,5 @@ pub fn prefetches(outcomes: &[Outcome]) -> Option<Table> {
             Cell::count(prefetch.late),
         ]);
     }
-    (!table.rows().is_empty()).then_some(table)
+    (!table.is_empty()).then_some(table)
 }

@@ -74,7 +74,7 @@ impl Simulation {
 
     /// What is counted of a trace; with causes, why its data misses, too, where the trace holds all that this takes.
     pub fn of_trace(&self, file: &Path, causes: bool) -> Result<Counted, Failure> {
-        let opened = trace::to_simulate(trace::open(file)?, file, false)?;
+        let opened = trace::to_simulate(trace::open(file)?, file)?;
         let gaps = &opened.header().gaps;
         for missing in gaps.iter().flat_map(advise::gaps_in_words) {
             console::note(format_args!("note: {}: {missing}", file.display()));
@@ -89,7 +89,7 @@ impl Simulation {
         };
         Ok(Counted {
             // What is damaged in the middle shows when it is read.
-            broke: broke.or_else(|| trace::missing(&opened, false).next()),
+            broke: broke.or_else(|| opened.lost_in_words().next()),
             ..counted
         })
     }
