@@ -6,6 +6,8 @@
 >>> domicile.simulate(trace, "zen3-milan", by=["structure"]).tables
 """
 
+import importlib
+
 from ._domicile import DomicileError, Machine, Table, Trace, __version__, machines
 from .recorder import _at_import, record, recording
 from .results import Result, advise, compare, read, simulate
@@ -21,6 +23,8 @@ __all__ = [
     "Trace",
     "__version__",
     "advise",
+    "available_cache",
+    "colored",
     "compare",
     "machines",
     "minimise",
@@ -38,6 +42,11 @@ def __getattr__(name):
         from . import replicated
 
         return getattr(replicated, name)
+    if name in ("available_cache", "colored"):
+        # The function takes the place of the module, which has its name.
+        module = importlib.import_module(".colored", __name__)
+        globals().update(available_cache=module.available_cache, colored=module.colored)
+        return globals()[name]
     raise AttributeError(f"module 'domicile' has no attribute '{name}'")
 
 

@@ -1,9 +1,9 @@
-"""The calls of domicile/domicile.h that are used here. They are in the compiled module, too."""
+"""The calls of domicile/domicile.h and domicile/ulcc.h that are used here. They are in the compiled module, too."""
 
 import ctypes
 import functools
 import os
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_long, c_size_t, c_uint32, c_uint64, c_void_p
 
 from . import _domicile
 
@@ -39,6 +39,15 @@ CALLS = {
     "domicile_replicated_ask": (c_int, [c_void_p, POINTER(StateOfC)]),
     "domicile_replicated_means": (c_char_p, [c_void_p]),
     "domicile_replicated_message": (c_char_p, []),
+    "ULCC_Init": (c_int, [c_int]),
+    "ULCC_Available_Space_App": (c_long, []),
+    "ULCC_Cache_Slot": (c_void_p, [c_long, c_int]),
+    "ULCC_Data_Set": (c_void_p, [c_void_p]),
+    "ULCC_More_Data": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "ULCC_Allocate": (c_int, [c_void_p, c_void_p]),
+    "ULCC_Free_Data_Set": (c_int, [c_void_p]),
+    "ULCC_Free_Slot": (c_int, [c_void_p]),
+    "ULCC_Error": (c_char_p, []),
 }
 
 
