@@ -8,12 +8,13 @@ use trace::{Allocation, Array, Event, Frame, Location, Stack, StackId, Thread, T
 
 use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
+use crate::clocks;
 use crate::differences::Differences;
 use crate::flow::Dependences;
 use crate::lines::Lines;
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
-use crate::pace::{self, Paces, Play, Way};
+use crate::pace::{self, Code, Paces, Play, Way};
 use crate::synchronization::{Objects, Tickets};
 use crate::wire::{self, record};
 
@@ -271,6 +272,7 @@ impl AddressSpace {
     /// Plays the superblocks of a slot that was decoded.
     fn play(&mut self, words: &[u64]) {
         let mut play = Play::new();
+        let line = clocks::code_line();
         let mut at = 0;
         while let Some(&word) = words.get(at) {
             at += 1;
@@ -280,7 +282,14 @@ impl AddressSpace {
                     if let Some(block) = self.blocks.get(number) {
                         let references = !self.blocks.templates(block).is_empty();
                         let described = self.blocks.tools_number(number);
-                        play.run(&mut self.paces, (number, described), u64::from(block.insns), references);
+                        let code = Code::of(self.blocks.code(block), line);
+                        play.run(
+                            &mut self.paces,
+                            (number, described),
+                            code,
+                            u64::from(block.insns),
+                            references,
+                        );
                     }
                 }
                 wire::RECORD => {

@@ -255,6 +255,13 @@ impl Blocks {
         copy.map_or(number, |(_, of, _)| *of as usize)
     }
 
+    /// Where a superblock's instructions lie: the address of each, and its bytes.
+    pub fn code(&self, block: &Block) -> impl Iterator<Item = (u64, u8)> {
+        let first = block.first_insn as usize;
+        let instructions = self.instructions.get(first..first + usize::from(block.insns));
+        instructions.into_iter().flatten().map(|insn| (insn.pc, insn.bytes))
+    }
+
     /// Where the superblock with that number begins.
     pub fn pc(&self, number: usize) -> Option<u64> {
         let first = self.get(number)?.first_insn;

@@ -2,7 +2,7 @@
 //!
 //! The tool follows which instructions wait for which (`latency.c`); what each takes differs from processor to processor
 //! (a floating-point addition: four clocks on Intel's Skylake, three on AMD's Zen 4, two on Zen 5). A chain of each class
-//! is timed against one of integer additions, which take one clock on all of them.
+//! is timed against one of integer additions, which take one clock on all of them. So is a loop whose code crosses a line.
 
 /// Clocks by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,25 +66,60 @@ impl Clocks {
     }
 }
 
+/// The aligned line of code of which this processor fetches one in a clock, in bytes: a loop whose code lies in two of them
+/// takes two clocks a round at least. `None` where such a loop takes one, or cannot be timed.
+///
+/// Processors keep decoded instructions by lines of code: 32 bytes up to Intel's Skylake, 64 in AMD's Zen and later ones of Intel.
+#[cfg(target_arch = "x86_64")]
+pub fn code_line() -> Option<u64> {
+    use std::sync::OnceLock;
+    use sys::instructions::{Placed, placed_loop};
+    static LINE: OnceLock<Option<u64>> = OnceLock::new();
+    const ROUNDS: u64 = 2000;
+    let slower = |placed| {
+        let once = |placed| seconds(|| placed_loop(placed, ROUNDS));
+        let times = median_of_pairs(|| once(placed) / once(Placed::Whole));
+        times.is_finite() && times > 1.5
+    };
+    *LINE.get_or_init(|| {
+        [(Placed::Across32, 32), (Placed::Across64, 64)]
+            .into_iter()
+            .find_map(|(placed, bytes)| slower(placed).then_some(bytes))
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn code_line() -> Option<u64> {
+    None
+}
+
+#[cfg(target_arch = "x86_64")]
+fn seconds(run: impl FnOnce()) -> f64 {
+    let begin = std::time::Instant::now();
+    run();
+    begin.elapsed().as_secs_f64()
+}
+
+/// The processor's frequency and its other thread change over a recording's first milliseconds, and hardly within a pair.
+#[cfg(target_arch = "x86_64")]
+fn median_of_pairs(pair: impl Fn() -> f64) -> f64 {
+    const PAIRS: usize = 31;
+    let mut ratios: Vec<f64> = (0..PAIRS).map(|_| pair()).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[PAIRS / 2]
+}
+
 /// What the tool takes as a number of clocks.
 #[cfg(target_arch = "x86_64")]
 const MOST: u64 = 999;
 
-/// How often longer a chain takes than one of additions: the median of many pairs, one right after the other. The processor's frequency
-/// and its other thread change over a recording's first milliseconds, and hardly within a pair.
+/// How often longer a chain takes than one of additions.
 #[cfg(target_arch = "x86_64")]
 fn clocks(kind: sys::instructions::Chain) -> Option<u64> {
-    use sys::instructions::Chain;
-    const PAIRS: usize = 31;
+    use sys::instructions::{Chain, chain};
     const ROUNDS: u64 = 500;
-    let once = |kind| {
-        let begin = std::time::Instant::now();
-        sys::instructions::chain(kind, ROUNDS);
-        begin.elapsed().as_secs_f64()
-    };
-    let mut ratios: Vec<f64> = (0..PAIRS).map(|_| once(kind) / once(Chain::Add)).collect();
-    ratios.sort_by(f64::total_cmp);
-    let median = ratios[PAIRS / 2];
+    let once = |kind| seconds(|| chain(kind, ROUNDS));
+    let median = median_of_pairs(|| once(kind) / once(Chain::Add));
     median.is_finite().then(|| (median.round() as u64).clamp(1, MOST))
 }
 
@@ -108,6 +143,7 @@ mod tests {
         for halved in [[2, 1, 1, 1, 9], [1, 1, 1, 1, 4]] {
             assert!(!of(halved).is_plausible(), "{halved:?}");
         }
+        assert!(matches!(code_line(), None | Some(32 | 64)));
         let here = Clocks::here();
         assert!(here.is_none_or(Clocks::is_plausible), "{here:?}");
         assert_eq!(of([5, 3, 2, 3, 18]).arguments()[0], "--domicile-clocks-load=5");

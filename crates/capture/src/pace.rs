@@ -4,7 +4,8 @@
 //! Played through one after another, with as many instructions under way as a processor keeps, these waits give the
 //! moment at which each superblock's last value is there. How much later that is than before it is what the superblock
 //! takes: a loop that sums up floating-point numbers takes an addition's clocks each time round, and one that copies
-//! takes next to nothing. A processor takes no less than its own width allows; that is the machine's to say, not ours.
+//! takes next to nothing. Nor does an instruction begin before its line of code was fetched, one line a clock. A processor
+//! takes no less than its own width allows; that is the machine's to say, not ours.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -106,6 +107,46 @@ impl Paces {
     }
 }
 
+/// The lines of code that a superblock takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Code {
+    begin: u64,
+    end: u64,
+    /// Aligned lines, one after the other; those that are left and come to again count again.
+    lines: u64,
+    /// Its first line is also that of the byte before it.
+    continues: bool,
+}
+
+impl Code {
+    /// Of instructions by address and bytes. `line`: a line's bytes; none where lines make no difference.
+    pub fn of(instructions: impl Iterator<Item = (u64, u8)>, line: Option<u64>) -> Code {
+        let mut code = Code::default();
+        let Some(line) = line else {
+            return code;
+        };
+        for (pc, bytes) in instructions {
+            let end = pc + u64::from(bytes);
+            let begins = if code.lines == 0 {
+                (code.begin, code.continues) = (pc, pc % line != 0);
+                true
+            } else {
+                // Superblocks go on behind jumps.
+                pc != code.end || pc % line == 0
+            };
+            code.lines += u64::from(begins) + (end - 1) / line - pc / line;
+            code.end = end;
+        }
+        code
+    }
+
+    /// Clocks to fetch it, after what was carried out before it.
+    fn clocks(self, after: Code) -> u64 {
+        let fetched = self.continues && self.begin == after.end;
+        self.lines - u64::from(fetched && self.lines > 0)
+    }
+}
+
 /// A processor that nothing keeps waiting but its own instructions: the superblocks of one thread, in a row.
 pub struct Play {
     /// When each part of the state is there.
@@ -117,6 +158,9 @@ pub struct Play {
     entered: VecDeque<(u64, u64)>,
     /// No instruction begins before this: those far behind it have ended.
     floor: u64,
+    /// When the last line of code so far is there, and the superblock that ends with it.
+    fetched: u64,
+    code: Code,
     /// Superblocks without references since the last that has some.
     before: Took,
 }
@@ -129,12 +173,21 @@ impl Play {
             instructions: 0,
             entered: VecDeque::new(),
             floor: 0,
+            fetched: 0,
+            code: Code::default(),
             before: Took::default(),
         }
     }
 
     /// Plays one run of a superblock of so many instructions, which makes references or does not.
-    pub fn run(&mut self, paces: &mut Paces, (block, described): (usize, usize), instructions: u64, references: bool) {
+    pub fn run(
+        &mut self,
+        paces: &mut Paces,
+        (block, described): (usize, usize),
+        code: Code,
+        instructions: u64,
+        references: bool,
+    ) {
         while let Some(&(begun, last)) = self.entered.front()
             && begun + WINDOW <= self.instructions
         {
@@ -142,11 +195,15 @@ impl Play {
             self.entered.pop_front();
         }
         let before = self.last;
+        // The first line is enough to begin.
+        let begins = self.fetched.max(self.floor);
+        self.fetched = begins + code.clocks(self.code);
+        self.code = code;
         let mut after: [Option<u64>; PARTS] = [None; PARTS];
         for way in paces.ways(described) {
             let from = match way.from {
-                NONE => self.floor,
-                part => self.ready[usize::from(part)].max(self.floor),
+                NONE => begins,
+                part => self.ready[usize::from(part)].max(begins),
             };
             let there = from + u64::from(way.clocks);
             let known = &mut after[usize::from(way.to)];
@@ -158,6 +215,7 @@ impl Play {
                 self.last = self.last.max(after);
             }
         }
+        self.last = self.last.max(self.fetched);
         self.entered.push_back((self.instructions, self.last));
         self.instructions += instructions;
         let took = Took {
@@ -190,7 +248,7 @@ mod tests {
         paces.describe(3, ways);
         let mut play = Play::new();
         for _ in 0..1000 {
-            play.run(&mut paces, (3, 3), instructions, true);
+            play.run(&mut paces, (3, 3), Code::default(), instructions, true);
         }
         let taken = paces.taken[&3];
         assert_eq!(
@@ -209,9 +267,9 @@ mod tests {
         let mut play = Play::new();
         for _ in 0..10 {
             for _ in 0..100 {
-                play.run(&mut paces, (3, 3), 5, false);
+                play.run(&mut paces, (3, 3), Code::default(), 5, false);
             }
-            play.run(&mut paces, (5, 5), 2, true);
+            play.run(&mut paces, (5, 5), Code::default(), 2, true);
         }
         let all: Vec<(usize, Taken)> = paces.all().collect();
         let [(5, taken)] = all[..] else { panic!("{all:?}") };
@@ -233,6 +291,45 @@ mod tests {
         // Chains through one register of four clocks a step.
         let chasing = vec![way(5, 5, 4)];
         assert!((4.0..4.1).contains(&played(chasing, 3)));
+    }
+
+    /// A loop of four instructions of four bytes, of which none waits for another.
+    #[test]
+    fn a_loop_takes_a_clock_for_each_line_of_its_code() {
+        let clocks = |begin: u64, line: Option<u64>| {
+            let mut paces = Paces::default();
+            paces.describe(3, vec![way(1, NONE, 1)]);
+            let mut play = Play::new();
+            let code = Code::of((0..4).map(|at| (begin + 4 * at, 4)), line);
+            for _ in 0..1000 {
+                play.run(&mut paces, (3, 3), code, 4, true);
+            }
+            let taken = paces.taken[&3].own.clocks;
+            // What leaves the window adds a clock here and there.
+            assert!(taken % 1000 <= 50, "{taken}");
+            taken / 1000
+        };
+        assert_eq!(
+            [0x100, 0x130, 0x138, 0x13e].map(|begin| clocks(begin, Some(64))),
+            [1, 1, 2, 2]
+        );
+        assert_eq!([0x110, 0x118].map(|begin| clocks(begin, Some(32))), [1, 2]);
+        assert_eq!(clocks(0x138, None), 0);
+    }
+
+    #[test]
+    fn lines_count_once_while_code_goes_on_in_them() {
+        let of = |pcs: &[u64]| Code::of(pcs.iter().map(|pc| (*pc, 4)), Some(64));
+        // From 0x138 over 0x140 into the same line behind a jump.
+        assert_eq!(of(&[0x138, 0x13c, 0x140, 0x150]).lines, 3);
+        let (first, second) = (of(&[0x100, 0x104]), of(&[0x108, 0x10c]));
+        assert_eq!(
+            [second.clocks(first), second.clocks(second), first.clocks(second)],
+            [0, 1, 1]
+        );
+        let aligned = of(&[0x140]);
+        assert_eq!(aligned.clocks(of(&[0x13c])), 1);
+        assert_eq!(Code::of(std::iter::empty(), Some(64)).clocks(first), 0);
     }
 
     #[test]

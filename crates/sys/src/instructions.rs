@@ -1,5 +1,5 @@
 //! Loops that wait for nothing, to see how many a processor carries out in a clock; and instructions that each wait
-//! for the one before, to see how long one takes.
+//! for the one before, to see how long one takes; and loops of which the place of their code decides.
 
 /// Carries out loops as compilers make them of a sum of products, of a copy, and of a count of what is larger than a
 /// bound: short, with a branch each that is always foreseen, over words that are in the nearest cache. Nothing in them
@@ -181,6 +181,49 @@ pub fn chain(kind: Chain, rounds: u64) {
     std::hint::black_box(word);
 }
 
+/// Where the code of a loop lies.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// In one aligned line of 32 bytes.
+    Whole,
+    /// In two lines of 32 bytes, and in one of 64.
+    Across32,
+    /// In two lines of 64 bytes.
+    Across64,
+}
+
+/// Carries out so many rounds of a loop of three instructions, of which nothing but its place in memory takes time.
+///
+/// Pre: `rounds` is at least 1 (0 counts as 1).
+#[cfg(target_arch = "x86_64")]
+pub fn placed_loop(placed: Placed, rounds: u64) {
+    macro_rules! rounds {
+        ($before:literal) => {
+            // SAFETY: it writes registers that are named, and nothing else.
+            unsafe {
+                std::arch::asm!(
+                    ".p2align 6",
+                    // Single-byte no-operations, carried out once. The addition is of 4 bytes and ends a line.
+                    concat!(".skip ", $before, ", 0x90"),
+                    "2:",
+                    "add {value}, 3",
+                    "sub {rounds}, 1",
+                    "jnz 2b",
+                    value = inout(reg) 0u64 => _,
+                    rounds = inout(reg) rounds.max(1) => _,
+                    options(nostack, nomem)
+                );
+            }
+        };
+    }
+    match placed {
+        Placed::Whole => rounds!("0"),
+        Placed::Across32 => rounds!("28"),
+        Placed::Across64 => rounds!("60"),
+    }
+}
+
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
@@ -208,5 +251,8 @@ mod tests {
         assert_eq!(steps, WORDS_IN_RING);
         chain(Chain::Add, 0);
         assert_eq!(short_loops(0), short_loops(1));
+        for placed in [Placed::Whole, Placed::Across32, Placed::Across64] {
+            placed_loop(placed, 0);
+        }
     }
 }
