@@ -26,14 +26,14 @@ fn main() -> ExitCode {
     let done = match task.as_deref() {
         Some("generate") => generate(root),
         Some("check") => check(root),
-        Some("truth") => match std::env::args().nth(2) {
-            Some(file) => truth::write(root, Path::new(&file)),
-            None => Err("truth needs the file that `domicile truth --json` printed".to_string()),
+        Some("truth") => match &std::env::args().skip(2).collect::<Vec<_>>()[..] {
+            [file, again @ ..] => truth::write(root, Path::new(file), again),
+            [] => Err("truth needs the file that `domicile truth --json` printed".to_string()),
         },
         Some("readme") => write_readme(root),
         Some("book") => write_book(root, &std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
-            eprintln!("usage: cargo xtask generate | check | truth FILE | readme | book [PAGE]...");
+            eprintln!("usage: cargo xtask generate | check | truth FILE [AGAIN]... | readme | book [PAGE]...");
             return ExitCode::from(2);
         }
     };

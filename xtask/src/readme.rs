@@ -58,6 +58,7 @@ fn headline(page: &str) -> Result<String, String> {
         for (start, required) in [
             ("- all: ", true),
             ("- half held: ", false),
+            ("- The clock beside itself: ", false),
             ("- range of gains: ", true),
         ] {
             match table.lines().find(|line| line.starts_with(start)) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use report::truth_text::{closed_by, is_missed, number, sides, sums};
+use report::truth_text::{again, closed_by, is_missed, number, of_again, sides, sums};
 use results::{Truth, TruthPair};
 
 const PAGE: &str = "docs/src/truth.md";
@@ -16,10 +16,13 @@ const LIST: &str = "truth/pairs.toml";
 /// So many pairs may fail, as some do where neighbors are loud: the page names them. Fewer pairs say nothing of the others.
 const FAILED_MOST: usize = 5;
 
-/// Writes what `domicile truth --json` printed into the book, and the range to where `advise` has it from.
-pub fn write(root: &Path, file: &Path) -> Result<String, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let truth: Truth = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+/// Writes what `domicile truth --json` printed into the book, and the range to where `advise` has it from. `measured_again`: other
+/// results of the same pairs on the same machine.
+pub fn write(root: &Path, file: &Path, measured_again: &[String]) -> Result<String, String> {
+    let mut truth = read(file)?;
+    for other in measured_again {
+        truth.measured_again(&read(Path::new(other))?);
+    }
     let list = std::fs::read_to_string(root.join(LIST)).map_err(|error| format!("cannot read {LIST}: {error}"))?;
     let all = list.lines().filter(|line| *line == "[[pair]]").count();
     let built_in = list.lines().filter(|line| *line == "quick = true").count();
@@ -55,6 +58,11 @@ pub fn write(root: &Path, file: &Path) -> Result<String, String> {
     let ranges = serde_json::to_string_pretty(&ranges).map_err(|error| error.to_string())? + "\n";
     std::fs::write(&file, ranges).map_err(|error| format!("cannot write {RANGE}: {error}"))?;
     Ok(format!("written: {PAGE}, {RANGE}"))
+}
+
+fn read(file: &Path) -> Result<Truth, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// The maker of a processor, as its name begins: each has a table of its own, which stays where another's is written.
@@ -115,10 +123,16 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
     if truth.pairs.iter().all(|pair| pair.half != "held") {
         text += BUILT_IN;
     }
-    text += "| pair | change | whose | half | measured (95%) | predicted | sign | within 20% |\n";
-    text += "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    let clock = again(&truth.pairs);
+    let [title, dashes] = if clock.is_some() {
+        [" again |", " --- |"]
+    } else {
+        [""; 2]
+    };
+    text += &format!("| pair | change | whose | half | measured (95%) |{title} predicted | sign | within 20% |\n");
+    text += &format!("| --- | --- | --- | --- | --- |{dashes} --- | --- | --- |\n");
     for pair in &truth.pairs {
-        text += &row(pair);
+        text += &row(pair, clock.is_some());
     }
     text += "\n";
     let mut kinds: Vec<&str> = truth.pairs.iter().map(|pair| pair.kind.as_str()).collect();
@@ -139,6 +153,9 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
             _ => group.to_string(),
         };
         text += &format!("- {title}: {} pairs. {}\n", some.len(), sums(&some));
+    }
+    if let Some(clock) = clock {
+        text += &format!("- {clock}\n");
     }
     if let Some(range) = &truth.range {
         let ends = format!(
@@ -176,7 +193,7 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
     text
 }
 
-fn row(pair: &TruthPair) -> String {
+fn row(pair: &TruthPair, again: bool) -> String {
     let measured = &pair.measured;
     let predicted = pair
         .predicted
@@ -194,7 +211,7 @@ fn row(pair: &TruthPair) -> String {
         Some(_) => "no",
     };
     format!(
-        "| {} | {} | {}: {} | {} | {} ({}-{}) | {predicted} | {sign} | {within} |\n",
+        "| {} | {} | {}: {} | {} | {} ({}-{}) |{} {predicted} | {sign} | {within} |\n",
         pair.name,
         pair.kind,
         pair.whose,
@@ -202,7 +219,12 @@ fn row(pair: &TruthPair) -> String {
         pair.half,
         number(measured.ratio),
         number(measured.least),
-        number(measured.most)
+        number(measured.most),
+        if again {
+            format!(" {} |", of_again(pair))
+        } else {
+            String::new()
+        }
     )
 }
 

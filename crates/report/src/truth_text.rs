@@ -25,6 +25,9 @@ pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
     if predicted {
         text += &said(&sums(&truth.pairs));
     }
+    if let Some(again) = again(&truth.pairs) {
+        text += &said(&again);
+    }
     if let Some(range) = &truth.range {
         let to = match kept {
             true => "; `domicile advise` prints its gains with this range until the machine boots again",
@@ -55,12 +58,16 @@ pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
 }
 
 fn table(pairs: &[TruthPair], title: String, predicted: bool) -> Table {
+    let again = pairs.iter().any(|pair| !pair.again.is_empty());
     let mut columns = vec![
         Column::new(Role::Label, "pair"),
         Column::new(Role::Text, "change"),
         Column::new(Role::Number, "measured"),
         Column::new(Role::Text, "95%"),
     ];
+    if again {
+        columns.push(Column::new(Role::Text, "again"));
+    }
     if predicted {
         columns.extend([
             Column::new(Role::Number, "predicted"),
@@ -77,6 +84,9 @@ fn table(pairs: &[TruthPair], title: String, predicted: bool) -> Table {
             ratio(measured.ratio),
             format!("{} to {}", number(measured.least), number(measured.most)).into(),
         ];
+        if again {
+            cells.push(of_again(pair).into());
+        }
         if let Some(prediction) = &pair.predicted {
             cells.push(ratio(prediction.ratio));
             cells.push(match pair.sign_right {
@@ -134,6 +144,26 @@ pub fn sums(pairs: &[TruthPair]) -> String {
         predicted.iter().filter(of_interval).count(),
         runs.len()
     )
+}
+
+/// The ratios of a pair's other measurements.
+pub fn of_again(pair: &TruthPair) -> String {
+    let ratios: Vec<String> = pair.again.iter().map(|ratio| number(*ratio)).collect();
+    ratios.join(", ")
+}
+
+/// How near the clock is to itself: no prediction can be expected to be nearer. None where nothing was measured again.
+pub fn again(pairs: &[TruthPair]) -> Option<String> {
+    let off: Vec<f64> = pairs.iter().flat_map(TruthPair::off_again).collect();
+    let within = |times: f64| off.iter().filter(|off| **off <= times).count();
+    (!off.is_empty()).then(|| {
+        format!(
+            "The clock beside itself: measured again, the ratio is within 20% of this measurement in {} of {}, within 2 times in {}.",
+            within(TruthPair::NEAR),
+            off.len(),
+            within(SIZE)
+        )
+    })
 }
 
 /// Whether the sign is wrong, or the ratio not within 20%.

@@ -49,6 +49,9 @@ pub struct TruthPair {
     /// `build`: models may be made with it; `held`: it only tests them.
     pub half: String,
     pub measured: TruthMeasured,
+    /// The ratio as other measurements of the same pair have it (`--again`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<f64>,
     /// Null where nothing was to be predicted.
     pub predicted: Option<TruthPredicted>,
     /// Whether the prediction is on the measured side of 1. Null: the measured interval holds 1, or nothing is predicted.
@@ -77,6 +80,13 @@ pub struct TruthBeside {
     pub last_level_ns: f64,
     pub memory_ns: f64,
     pub instructions_per_clock: f64,
+    /// Gigabytes (10^9 bytes) a second that all cpus together read of a node. This and all below: 0 where it was not looked at.
+    pub memory_gbps: f64,
+    /// Between two lines that come to a core from a third level or memory.
+    pub line_ns: f64,
+    /// Of a small page, and of a huge one.
+    pub page_walk_ns: f64,
+    pub huge_page_walk_ns: f64,
 }
 
 /// Time before the change over time after it, by the clock.
@@ -161,5 +171,23 @@ impl TruthPair {
     /// Whether the ratio is within so many times of the measured one.
     pub fn is_within(&self, times: f64) -> bool {
         self.off.is_some_and(|off| off <= times)
+    }
+
+    /// How far the other measurements are off this one: the larger of each two ratios over the other.
+    pub fn off_again(&self) -> impl Iterator<Item = f64> {
+        let ratio = self.measured.ratio;
+        self.again.iter().map(move |again| (ratio / again).max(again / ratio))
+    }
+}
+
+impl Truth {
+    /// Takes the ratios of another measurement in, pair by pair. Pairs that it does not have stay without.
+    pub fn measured_again(&mut self, other: &Truth) {
+        for pair in &mut self.pairs {
+            let known = other.pairs.iter().find(|known| known.name == pair.name);
+            let ratio = known.map(|known| known.measured.ratio);
+            pair.again
+                .extend(ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0));
+        }
     }
 }

@@ -193,8 +193,18 @@ fn as_it_was(machine: &Machine, left: &TruthBeside) -> Machine {
         last.hit_ns = left.last_level_ns;
     }
     machine.memory.local_ns = left.memory_ns;
+    // Earlier results do not have all of these.
+    let looked_at = |ns: f64| (ns > 0.0).then_some(ns);
+    if let Some(gbps) = looked_at(left.memory_gbps) {
+        machine.memory.bandwidth_gbps = gbps;
+    }
+    if let Some(tlb) = &mut machine.tlb {
+        tlb.refill_ns = looked_at(left.page_walk_ns).unwrap_or(tlb.refill_ns);
+        tlb.huge_refill_ns = looked_at(left.huge_page_walk_ns).or(tlb.huge_refill_ns);
+    }
     if let Some(core) = &mut machine.core {
         core.instructions_per_clock = left.instructions_per_clock;
+        core.line_ns = looked_at(left.line_ns).unwrap_or(core.line_ns);
     }
     machine
 }
@@ -216,6 +226,10 @@ fn beside(machine: &Machine) -> TruthBeside {
         last_level_ns: last.map_or(0.0, |cache| cache.hit_ns),
         memory_ns: machine.memory.local_ns,
         instructions_per_clock: machine.core.map_or(1.0, |core| core.instructions_per_clock),
+        memory_gbps: machine.memory.bandwidth_gbps,
+        line_ns: machine.core.map_or(0.0, |core| core.line_ns),
+        page_walk_ns: machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns),
+        huge_page_walk_ns: machine.tlb.as_ref().and_then(|tlb| tlb.huge_refill_ns).unwrap_or(0.0),
     }
 }
 
@@ -428,9 +442,25 @@ mod tests {
             last_level_ns: 30.0,
             memory_ns: 200.0,
             instructions_per_clock: 2.5,
+            memory_gbps: 12.5,
+            line_ns: 3.0,
+            page_walk_ns: 44.0,
+            huge_page_walk_ns: 22.0,
         };
         let then = as_it_was(&zen, &left);
         assert!(then.check().is_ok());
         assert_eq!(beside(&then), left);
+        let earlier = TruthBeside {
+            memory_gbps: 0.0,
+            line_ns: 0.0,
+            page_walk_ns: 0.0,
+            huge_page_walk_ns: 0.0,
+            ..left
+        };
+        let then = beside(&as_it_was(&zen, &earlier));
+        assert_eq!(
+            (then.memory_gbps, then.page_walk_ns),
+            (beside(&zen).memory_gbps, beside(&zen).page_walk_ns)
+        );
     }
 }

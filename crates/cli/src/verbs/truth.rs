@@ -66,6 +66,11 @@ pub struct Truth {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["clock_only", "rounds"])]
     measured: Option<PathBuf>,
 
+    /// Set the ratios of an earlier result (`-o`) of the same pairs beside these, and count how many are within 20%: predictions
+    /// cannot be expected to be nearer than the clock is to itself. May be given several times
+    #[arg(long, value_name = "FILE")]
+    again: Vec<PathBuf>,
+
     /// Predict each pair that missed once more with one figure of the machine changed at a time, and name the changes that bring it
     /// within 20%: which figure a miss hangs on. Takes several times as long as the prediction
     #[arg(long, conflicts_with = "clock_only")]
@@ -127,7 +132,9 @@ impl Truth {
                 temporary.path()
             }
         };
-        let truth = self.held(&pairs, machine.as_ref(), folder)?;
+        let earlier: Vec<results::Truth> = self.again.iter().map(|file| earlier(file)).collect::<Result<_, _>>()?;
+        let mut truth = self.held(&pairs, machine.as_ref(), folder)?;
+        earlier.iter().for_each(|earlier| truth.measured_again(earlier));
         let all = self.file.is_none() && self.only.is_empty() && self.half.is_none();
         let good = self.rounds >= ROUNDS && truth.failed.is_empty();
         let range = truth
@@ -194,7 +201,7 @@ impl Truth {
         machine: Option<&::machine::Machine>,
         folder: &Path,
     ) -> Result<results::Truth, Failure> {
-        let before = self.measured.as_deref().map(measured_before).transpose()?;
+        let before = self.measured.as_deref().map(earlier).transpose()?;
         let beside = || ::measured::at_this_moment(Effort::Quick).map(|host| host.machine);
         let asked = Asked {
             pairs,
@@ -235,7 +242,7 @@ impl Truth {
 }
 
 /// A result whose times are taken.
-fn measured_before(file: &Path) -> Result<results::Truth, Failure> {
+fn earlier(file: &Path) -> Result<results::Truth, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::work(format!("cannot read {}: {error}", file.display())))?;
     serde_json::from_str(&text).map_err(|error| {
