@@ -4,8 +4,8 @@
 //! which are committed, and the page and the JSON schema of results to `docs/src`, which are not. `cargo xtask check` fails if
 //! what is committed differs from what would be written. `cargo xtask readme` runs the demonstration and records programs, and
 //! writes what comes of that into README.md and the page on recording; `cargo xtask book` runs the commands whose output pages of the book show, of
-//! all pages or of those that are named (`cargo xtask book advice tutorial`). `cargo xtask truth FILE` writes the table of
-//! predictions and measurements into the book, from what `domicile truth --json` printed. Manual
+//! all pages or of those that are named (`cargo xtask book advice tutorial`). `cargo xtask truth FILE [AGAIN]...` writes the table of
+//! predictions and measurements into the book, from what `domicile truth --json` printed, beside further measurements (AGAIN). Manual
 //! pages and completions come from the command itself (`domicile man`, `domicile completions`).
 #![forbid(unsafe_code)]
 

@@ -21,7 +21,8 @@ const FAILED_MOST: usize = 5;
 pub fn write(root: &Path, file: &Path, measured_again: &[String]) -> Result<String, String> {
     let mut truth = read(file)?;
     for other in measured_again {
-        truth.measured_again(&read(Path::new(other))?);
+        let of = |why: String| format!("{other}: {why}");
+        truth.measured_again(&read(Path::new(other))?).map_err(of)?;
     }
     let list = std::fs::read_to_string(root.join(LIST)).map_err(|error| format!("cannot read {LIST}: {error}"))?;
     let all = list.lines().filter(|line| *line == "[[pair]]").count();
@@ -101,8 +102,9 @@ fn said_by(root: &Path, program: &str, arguments: &[&str]) -> String {
 fn part(root: &Path, truth: &Truth, date: &str) -> String {
     let about = &truth.about;
     let mut text = format!(
-        "## Measured on {}\n\nRun on {date} on {} with {} cpus, Linux {}, {}, {}, Domicile {}; machine `{}`, {} rounds{}{}.\n\n",
+        "## Measured on {}\n\nRun on {} on {} with {} cpus, Linux {}, {}, {}, Domicile {}; machine `{}`, {} rounds{}{}{}.\n\n",
         about.processor.replace("(R)", ""),
+        if about.date.is_empty() { date } else { &about.date },
         about.processor,
         about.cpus,
         about.kernel,
@@ -118,6 +120,13 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
         match truth.pairs.iter().any(|pair| pair.beside.is_some()) {
             true => "",
             false => "; the machine was probed once, and not beside each pair",
+        },
+        match about.date.as_str() {
+            "" => String::new(),
+            measured if measured == date => String::new(),
+            _ => format!(
+                "; predicted from these times on {date}, with what is not measured beside each pair as it was probed last"
+            ),
         }
     );
     if truth.pairs.iter().all(|pair| pair.half != "held") {

@@ -282,7 +282,7 @@ impl AddressSpace {
                     if let Some(block) = self.blocks.get(number) {
                         let references = !self.blocks.templates(block).is_empty();
                         let described = self.blocks.tools_number(number);
-                        let code = Code::of(self.blocks.code(block), line);
+                        let code = self.paces.code(described, || Code::of(self.blocks.code(block), line));
                         play.run(
                             &mut self.paces,
                             (number, described),

@@ -2,7 +2,8 @@
 //!
 //! The tool follows which instructions wait for which (`latency.c`); what each takes differs from processor to processor
 //! (a floating-point addition: four clocks on Intel's Skylake, three on AMD's Zen 4, two on Zen 5). A chain of each class
-//! is timed against one of integer additions, which take one clock on all of them. So is a loop whose code crosses a line.
+//! is timed against one of integer additions, which take one clock on all of them; a loop whose code crosses a line, against the same loop
+//! within one.
 
 /// Clocks by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,16 +77,20 @@ pub fn code_line() -> Option<u64> {
     use sys::instructions::{Placed, placed_loop};
     static LINE: OnceLock<Option<u64>> = OnceLock::new();
     const ROUNDS: u64 = 2000;
-    let slower = |placed| {
-        let once = |placed| seconds(|| placed_loop(placed, ROUNDS));
-        let times = median_of_pairs(|| once(placed) / once(Placed::Whole));
-        times.is_finite() && times > 1.5
-    };
-    *LINE.get_or_init(|| {
-        [(Placed::Across32, 32), (Placed::Across64, 64)]
-            .into_iter()
-            .find_map(|(placed, bytes)| slower(placed).then_some(bytes))
-    })
+    let once = |placed| seconds(|| placed_loop(placed, ROUNDS));
+    let times = |placed| median_of_pairs(|| once(placed) / once(Placed::Whole));
+    *LINE.get_or_init(|| line_of(times(Placed::Across32), times(Placed::Across64)))
+}
+
+/// The line, by how many times as long a loop takes across one of 32 bytes, and across one of 64.
+#[cfg(target_arch = "x86_64")]
+fn line_of(across_32: f64, across_64: f64) -> Option<u64> {
+    let slower = |times: f64| times.is_finite() && times > 1.5;
+    match (slower(across_32), slower(across_64)) {
+        (true, _) => Some(32),
+        (false, true) => Some(64),
+        (false, false) => None,
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -143,7 +148,11 @@ mod tests {
         for halved in [[2, 1, 1, 1, 9], [1, 1, 1, 1, 4]] {
             assert!(!of(halved).is_plausible(), "{halved:?}");
         }
-        assert!(matches!(code_line(), None | Some(32 | 64)));
+        assert_eq!(
+            [line_of(2.0, 2.1), line_of(1.1, 1.9), line_of(1.0, 1.2)],
+            [Some(32), Some(64), None]
+        );
+        assert_eq!(line_of(f64::NAN, f64::INFINITY), None);
         let here = Clocks::here();
         assert!(here.is_none_or(Clocks::is_plausible), "{here:?}");
         assert_eq!(of([5, 3, 2, 3, 18]).arguments()[0], "--domicile-clocks-load=5");

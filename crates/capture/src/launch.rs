@@ -146,6 +146,8 @@ pub fn start(
     if let Some(supervisor) = supervisor {
         supervisor.prepare(&mut command);
     }
+    // Timed before the program runs beside it.
+    crate::clocks::code_line();
     let child = command.spawn().map_err(|e| CaptureError::NoValgrind {
         what: format!("{}: {e}", tool.valgrind.display()),
     })?;

@@ -4,8 +4,8 @@
 //! Played through one after another, with as many instructions under way as a processor keeps, these waits give the
 //! moment at which each superblock's last value is there. How much later that is than before it is what the superblock
 //! takes: a loop that sums up floating-point numbers takes an addition's clocks each time round, and one that copies
-//! takes next to nothing. Nor does an instruction begin before its line of code was fetched, one line a clock. A processor
-//! takes no less than its own width allows; that is the machine's to say, not ours.
+//! takes a clock. A line of code takes a clock to fetch, unless the superblock before ended in it; instructions begin when what is before
+//! their superblock was fetched. A processor takes no less than its own width allows; that is the machine's to say, not ours.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -53,6 +53,7 @@ impl Way {
 #[derive(Clone, Debug, Default)]
 pub struct Paces {
     ways: Vec<Vec<Way>>,
+    codes: Vec<Option<Code>>,
     /// Superblocks with references.
     taken: BTreeMap<usize, Taken>,
 }
@@ -86,10 +87,19 @@ impl Paces {
         self.ways[block] = ways;
     }
 
+    /// The lines of code of a superblock, found the first time that it is asked for.
+    pub fn code(&mut self, block: usize, find: impl FnOnce() -> Code) -> Code {
+        if self.codes.len() <= block {
+            self.codes.resize(block + 1, None);
+        }
+        *self.codes[block].get_or_insert_with(find)
+    }
+
     /// The same superblocks, of which none has been played.
     pub fn described(&self) -> Paces {
         Paces {
             ways: self.ways.clone(),
+            codes: self.codes.clone(),
             taken: BTreeMap::new(),
         }
     }
@@ -305,7 +315,7 @@ mod tests {
                 play.run(&mut paces, (3, 3), code, 4, true);
             }
             let taken = paces.taken[&3].own.clocks;
-            // What leaves the window adds a clock here and there.
+            // The window's end adds a clock here and there.
             assert!(taken % 1000 <= 50, "{taken}");
             taken / 1000
         };

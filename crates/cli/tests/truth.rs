@@ -90,14 +90,23 @@ fn small_pairs_are_measured_and_predicted() {
     let above = std::env::current_dir().unwrap().components().count() - 1;
     let keep = format!("{}{}", "../".repeat(above), keep.trim_start_matches('/'));
     let again = house::json(&[&["truth", &list, "--keep", &keep, "--json", "--again", &out], &one[..]].concat());
-    assert_eq!(again[0]["pairs"][0]["again"][0], result["pairs"][0]["measured"]["ratio"]);
+    assert_eq!(
+        again[0]["pairs"][0]["again"][0],
+        result["pairs"][0]["measured"]["ratio"]
+    );
     let references = |side: &str| again[0]["pairs"][0]["predicted"][side].as_u64().unwrap();
     assert!((4 * 150 * 150..5 * 150 * 150).contains(&references("before_references")));
     assert!((4 * 300 * 300..5 * 300 * 300).contains(&references("after_references")));
     let clock = ["--clock-only", "--rounds", "1", "--again", &out, "--again", &out];
     let (text, _) = house::output(&[&["truth", &list], &clock[..]].concat(), 0);
-    let sentence = text.lines().find(|line| line.contains("The clock beside itself")).unwrap();
-    assert!(sentence.contains("of 4") || text.contains("of 4, within 2"), "{text}");
+    let sentence = text
+        .lines()
+        .find(|line| line.contains("The clock beside itself"))
+        .unwrap();
+    assert!(
+        sentence.contains("of 4 repeats") || text.contains("of 4 repeats, within 2"),
+        "{text}"
+    );
     // The program of a pair is no result.
     let (_, said) = house::output(&["truth", &list, "--clock-only", "--again", &list], 2);
     assert!(said.contains("is no result of `domicile truth -o FILE`"), "{said}");

@@ -152,13 +152,13 @@ pub fn of_again(pair: &TruthPair) -> String {
     ratios.join(", ")
 }
 
-/// How near the clock is to itself: no prediction can be expected to be nearer. None where nothing was measured again.
+/// How near the clock is to itself: even a perfect prediction would miss where it is not. None where nothing was measured again.
 pub fn again(pairs: &[TruthPair]) -> Option<String> {
     let off: Vec<f64> = pairs.iter().flat_map(TruthPair::off_again).collect();
     let within = |times: f64| off.iter().filter(|off| **off <= times).count();
     (!off.is_empty()).then(|| {
         format!(
-            "The clock beside itself: measured again, the ratio is within 20% of this measurement in {} of {}, within 2 times in {}.",
+            "The clock beside itself: the ratio is within 20% of this measurement in {} of {} repeats, within 2 times in {}.",
             within(TruthPair::NEAR),
             off.len(),
             within(SIZE)
@@ -206,4 +206,24 @@ pub fn closed_by(pair: &TruthPair) -> Option<String> {
         [] => "No change of one figure of the machine closes it.".to_string(),
         shown => format!("Within 20% with {}.", shown.join(", or ")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeats_are_counted_by_how_far_they_are_off() {
+        let of = |again: &[f64]| TruthPair {
+            measured: results::TruthMeasured {
+                ratio: 1.0,
+                ..results::TruthMeasured::default()
+            },
+            again: again.to_vec(),
+            ..TruthPair::default()
+        };
+        assert_eq!(again(&[of(&[]), of(&[])]), None);
+        let said = again(&[of(&[1.1, 0.7]), of(&[3.0]), of(&[])]).unwrap();
+        assert!(said.contains("in 1 of 3 repeats, within 2 times in 2."), "{said}");
+    }
 }

@@ -21,6 +21,8 @@ pub struct Truth {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TruthAbout {
+    /// The day on which it was measured, of Greenwich; empty where that is not known.
+    pub date: String,
     pub processor: String,
     pub cpus: u32,
     pub kernel: String,
@@ -181,13 +183,27 @@ impl TruthPair {
 }
 
 impl Truth {
-    /// Takes the ratios of another measurement in, pair by pair. Pairs that it does not have stay without.
-    pub fn measured_again(&mut self, other: &Truth) {
+    /// Takes the ratios of another measurement in, pair by pair. Pairs that it does not have stay without; the same rounds say nothing of
+    /// themselves, and are left out.
+    ///
+    /// Errors: it is of another processor, or has no other measurement of any pair.
+    pub fn measured_again(&mut self, other: &Truth) -> Result<(), String> {
+        let of = &other.about.processor;
+        if *of != self.about.processor {
+            return Err(format!("it is of another processor ({of}), and left out"));
+        }
+        let mut met = false;
         for pair in &mut self.pairs {
             let known = other.pairs.iter().find(|known| known.name == pair.name);
+            let known = known.filter(|known| known.measured.rounds != pair.measured.rounds);
             let ratio = known.map(|known| known.measured.ratio);
-            pair.again
-                .extend(ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0));
+            let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+            met |= ratio.is_some();
+            pair.again.extend(ratio);
+        }
+        match met {
+            true => Ok(()),
+            false => Err("it has no other measurement of these pairs, and is left out".to_string()),
         }
     }
 }

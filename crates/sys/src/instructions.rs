@@ -1,5 +1,5 @@
 //! Loops that wait for nothing, to see how many a processor carries out in a clock; and instructions that each wait
-//! for the one before, to see how long one takes; and loops of which the place of their code decides.
+//! for the one before, to see how long one takes; and loops whose time depends on where their code lies.
 
 /// Carries out loops as compilers make them of a sum of products, of a copy, and of a count of what is larger than a
 /// bound: short, with a branch each that is always foreseen, over words that are in the nearest cache. Nothing in them
@@ -193,7 +193,7 @@ pub enum Placed {
     Across64,
 }
 
-/// Carries out so many rounds of a loop of three instructions, of which nothing but its place in memory takes time.
+/// Carries out so many rounds of a loop of three instructions, whose time depends on where its code lies alone.
 ///
 /// Pre: `rounds` is at least 1 (0 counts as 1).
 #[cfg(target_arch = "x86_64")]

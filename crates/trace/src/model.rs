@@ -343,7 +343,7 @@ pub struct Array {
 #[serde(from = "(SiteId, u32)", into = "(SiteId, u32)")]
 pub struct Pace {
     pub site: SiteId,
-    /// Clocks that 1024 instructions take, because they wait for each other, on a processor that can begin as many at a
+    /// Clocks that 1024 instructions take, because they wait for each other or for their lines of code, on a processor that can begin as many at a
     /// time as it likes.
     pub clocks: u32,
 }

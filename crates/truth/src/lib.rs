@@ -172,6 +172,7 @@ fn of_before<'a>(asked: &Asked, before: &Truth, pair: &'a Pair, builder: &Builde
         commands: builder.commands(pair)?,
         described: TruthPair {
             beside: known.beside,
+            again: known.again.clone(),
             ..described(pair, known.measured.clone())
         },
         machine,
@@ -332,6 +333,7 @@ fn about(asked: &Asked) -> TruthAbout {
     let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_string();
     let load = root.text("proc/loadavg").unwrap_or_default();
     TruthAbout {
+        date: programs::call(std::process::Command::new("date").args(["-u", "+%F"])).map_or(String::new(), first_line),
         processor: sys::cpuinfo::processor(&root)
             .unwrap_or_default()
             .model
@@ -458,6 +460,10 @@ mod tests {
             ..left
         };
         let then = beside(&as_it_was(&zen, &earlier));
+        assert_eq!(
+            (then.line_ns, then.huge_page_walk_ns),
+            (beside(&zen).line_ns, beside(&zen).huge_page_walk_ns)
+        );
         assert_eq!(
             (then.memory_gbps, then.page_walk_ns),
             (beside(&zen).memory_gbps, beside(&zen).page_walk_ns)

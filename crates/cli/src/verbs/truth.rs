@@ -62,12 +62,13 @@ pub struct Truth {
     #[arg(long)]
     as_probed: bool,
 
-    /// Measure nothing: take the times of this result (`-o`) of the same pairs, and predict anew
+    /// Measure nothing: take the times of this result (`-o`) of the same pairs with what it has of the machine beside each pair, and
+    /// predict anew; all else of the machine is as it was probed last
     #[arg(long, value_name = "FILE", conflicts_with_all = ["clock_only", "rounds"])]
     measured: Option<PathBuf>,
 
-    /// Set the ratios of an earlier result (`-o`) of the same pairs beside these, and count how many are within 20%: predictions
-    /// cannot be expected to be nearer than the clock is to itself. May be given several times
+    /// Set the ratios of an earlier result (`-o`) of the same pairs beside these, and count how many are within 20%: on a
+    /// shared machine the clock is not always as near to itself. May be given several times
     #[arg(long, value_name = "FILE")]
     again: Vec<PathBuf>,
 
@@ -119,6 +120,8 @@ impl Truth {
             .as_ref()
             .map(|file| self.overwrite.destination(file, "the result"));
         let place = place.transpose()?;
+        let earlier = self.again.iter().map(|file| Ok((file, earlier(file)?)));
+        let earlier: Vec<(&PathBuf, results::Truth)> = earlier.collect::<Result<_, Failure>>()?;
         let machine = match self.clock_only {
             true => None,
             false => Some(self.probed()?),
@@ -132,9 +135,12 @@ impl Truth {
                 temporary.path()
             }
         };
-        let earlier: Vec<results::Truth> = self.again.iter().map(|file| earlier(file)).collect::<Result<_, _>>()?;
         let mut truth = self.held(&pairs, machine.as_ref(), folder)?;
-        earlier.iter().for_each(|earlier| truth.measured_again(earlier));
+        for (file, earlier) in &earlier {
+            if let Err(why) = truth.measured_again(earlier) {
+                console::say(&format!("domicile: {}: {why}\n", file.display()));
+            }
+        }
         let all = self.file.is_none() && self.only.is_empty() && self.half.is_none();
         let good = self.rounds >= ROUNDS && truth.failed.is_empty();
         let range = truth
