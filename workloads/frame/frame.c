@@ -44,7 +44,7 @@ static void usage(FILE *to)
       fprintf(to, " [--rounds N]");
    fputs(COLUMNS_USAGE, to);
    if (!strcmp(PROGRAM, "nbody"))
-      fprintf(to, " [--theta T] [--plane BYTES]");
+      fprintf(to, " [--theta T] [--plane BYTES] [--bodies clusters|plummer|uniform]");
 #ifdef THREADED
    fprintf(to, " [--block BYTES] [--workers N]");
 #endif
@@ -83,6 +83,17 @@ static double angle(const char *option, const char *text)
    return value;
 }
 
+static int32_t bodies(const char *option, const char *text)
+{
+   static const char *const names[] = {"clusters", "plummer", "uniform"};
+   int32_t which;
+   for (which = TWO_CLUSTERS; which <= UNIFORM; which++)
+      if (text && !strcmp(text, names[which]))
+         return which;
+   refuse(option, "takes clusters, plummer or uniform");
+   return 0;
+}
+
 static void parse(int argc, char **argv, struct options *options)
 {
    int i;
@@ -105,6 +116,8 @@ static void parse(int argc, char **argv, struct options *options)
          options->theta = angle(name, argv[++i]);
       else if (!strcmp(name, "--plane") && !strcmp(PROGRAM, "nbody"))
          options->plane = whole(name, argv[++i], 1, (int64_t)1 << 46);
+      else if (!strcmp(name, "--bodies") && !strcmp(PROGRAM, "nbody"))
+         options->bodies = bodies(name, argv[++i]);
 #ifdef THREADED
       else if (!strcmp(name, "--block"))
          options->block = whole(name, argv[++i], 0, (int64_t)1 << 46);

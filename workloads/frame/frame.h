@@ -18,7 +18,11 @@ struct options {
    int64_t plane;      /* nbody: bytes along one side of the scheduling cube; 0: by the data */
    double theta;       /* nbody: opening angle */
    int32_t mark;       /* not 0: show the recorder where each work item begins and ends */
+   int32_t bodies;     /* nbody: where the bodies are at the start, one of enum bodies */
 };
+
+/* nbody: two clusters side by side, one of them, or evenly in a cube. */
+enum bodies { TWO_CLUSTERS, PLUMMER, UNIFORM };
 
 /* What the program reports. */
 struct outcome {

@@ -6,7 +6,7 @@ module frame
   type, bind(c) :: options
      integer(c_int64_t) :: n, iterations, rounds, columns, block, workers, plane
      real(c_double) :: theta
-     integer(c_int32_t) :: mark
+     integer(c_int32_t) :: mark, bodies
   end type options
 
   type, bind(c) :: outcome

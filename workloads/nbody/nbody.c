@@ -23,16 +23,13 @@ static void direction(double length, double vector[3])
    vector[2] = length * z;
 }
 
-/* The start of the SPLASH program (Singh, Hennessy and Gupta 1993, which the paper cites beside Barnes and Hut): the
-   bodies of a star cluster after Plummer's model (Aarseth, Henon and Wielen 1974), without its
-   outermost ones, and the same cluster once more beside it. Bodies come in no order of place. */
-static void two_clusters(struct system *system)
+/* The first `count` bodies, as a star cluster after Plummer's model (Aarseth, Henon and Wielen 1974) without its outermost
+   ones. They come in no order of place. */
+static void plummer(struct system *system, int64_t count)
 {
-   const double scale = 9 * M_PI / 16, outermost = 9, apart = 4;
-   const int64_t half = (system->count + 1) / 2;
+   const double scale = 9 * M_PI / 16, outermost = 9;
    int64_t i;
-   int d;
-   for (i = 0; i < half; i++) {
+   for (i = 0; i < count; i++) {
       struct body *body = &system->bodies[i];
       double inside, radius, part, chance;
       do {
@@ -47,10 +44,43 @@ static void two_clusters(struct system *system)
       direction(part * sqrt(2) * pow(1 + radius * radius, -0.25) / sqrt(scale), body->velocity);
       body->mass = 1.0 / (double)system->count;
    }
-   for (; i < system->count; i++) {
+}
+
+/* The start of the SPLASH program (Singh, Hennessy and Gupta 1993, which the paper cites beside Barnes and Hut): such a
+   cluster, and the same once more beside it. */
+static void two_clusters(struct system *system)
+{
+   const double apart = 4;
+   const int64_t half = (system->count + 1) / 2;
+   int64_t i;
+   int d;
+   plummer(system, half);
+   for (i = half; i < system->count; i++) {
       system->bodies[i] = system->bodies[i - half];
       for (d = 0; d < 3; d++)
          system->bodies[i].position[d] += apart;
+   }
+}
+
+/* Evenly in a cube, at rest. */
+static void even(struct system *system)
+{
+   int64_t i;
+   int d;
+   for (i = 0; i < system->count; i++) {
+      struct body *body = &system->bodies[i];
+      for (d = 0; d < 3; d++)
+         body->position[d] = uniform();
+      body->mass = 1.0 / (double)system->count;
+   }
+}
+
+static void place_bodies(struct system *system, int32_t bodies)
+{
+   switch (bodies) {
+   case PLUMMER: plummer(system, system->count); break;
+   case UNIFORM: even(system); break;
+   default: two_clusters(system);
    }
 }
 
@@ -88,7 +118,7 @@ void workload(const struct options *options, struct outcome *outcome)
    system.bodies = calloc((size_t)system.count, sizeof *system.bodies);
    if (!system.bodies)
       frame_fail("not enough memory for so many bodies");
-   two_clusters(&system);
+   place_bodies(&system, options->bodies);
 
    for (step = 0; step < options->iterations; step++) {
       frame_begin();

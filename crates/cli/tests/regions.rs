@@ -338,3 +338,76 @@ fn a_program_follows_its_data_as_an_experiment() {
     );
     assert!(said.contains("has no parameter `perod`"), "{said}");
 }
+
+/// A program that is started beside one that runs already.
+#[test]
+fn a_program_is_paired_with_those_it_is_started_beside() {
+    let Some(scene) = Scene::new() else { return };
+    let before = scene.masks();
+    let state = scene.room.path("state");
+    let seen = scene.room.path("seen");
+    let [first, second] = scene.halves.each_ref().map(String::as_str);
+    // The program itself sees on which cpus it and its neighbor are, at its end; the other one is not named and not touched.
+    let neighbor = scene.busy[1].number();
+    let program = format!(
+        "end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; done; \
+         grep -h Cpus_allowed_list /proc/$$/status /proc/{neighbor}/status > {seen}; exit 7"
+    );
+    let numbered = neighbor.to_string();
+    let arguments = [
+        "--json",
+        "run",
+        "--regions-with",
+        &numbered,
+        "--preferred",
+        "neighbor",
+        "--state",
+        &state,
+        "--source",
+        "referenced",
+        "--interval",
+        "50ms",
+        "--domains",
+        first,
+        second,
+        "--",
+        "sh",
+        "-c",
+        &program,
+    ];
+    let (_, said) = output(&arguments, 7);
+    let report: Value = serde_json::from_str(said.lines().find(|line| line.starts_with('{')).unwrap()).unwrap();
+    assert_eq!(report["acted"], true, "{report}");
+    assert!(report["restored_threads"].as_u64() >= Some(1), "{report}");
+    let seen = fs::read_to_string(seen).unwrap();
+    let lists: Vec<&str> = seen
+        .lines()
+        .filter_map(|line| Some(line.split_once(':')?.1.trim()))
+        .collect();
+    let mut sorted = lists.clone();
+    sorted.sort_unstable();
+    let mut halves = [first, second];
+    halves.sort_unstable();
+    assert_eq!(sorted, halves, "one cache each: {report}");
+    assert_eq!(scene.masks(), before);
+    assert!(!scene.undo());
+}
+
+#[test]
+fn a_program_is_not_started_beside_nobody() {
+    let room = Room::new();
+    let made = room.path("made");
+    for (with, why) in [
+        ("4194304", "there is no process 4194304"),
+        ("no-such-program", "no process is called no-such-program"),
+    ] {
+        let (_, said) = output(&["run", "--regions-with", with, "--", "touch", &made], 1);
+        assert!(said.contains(why), "{said}");
+    }
+    let (_, said) = output(
+        &["run", "--regions-with", "1", "--align", "no", "--", "touch", &made],
+        2,
+    );
+    assert!(said.contains("--align"), "{said}");
+    assert!(!fs::exists(made).unwrap());
+}

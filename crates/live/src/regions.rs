@@ -57,12 +57,18 @@ pub enum Whom {
     Name(String),
     /// All processes of a user.
     User(u32),
+    /// A process with all that descend from it, beside others: by number, and by name.
+    Beside {
+        family: u32,
+        processes: Vec<u32>,
+        names: Vec<String>,
+    },
 }
 
 impl Whom {
     /// True where there is nothing to wait for once nobody is there.
     fn ends(&self) -> bool {
-        matches!(self, Whom::Processes(_))
+        matches!(self, Whom::Processes(_) | Whom::Beside { .. })
     }
 }
 

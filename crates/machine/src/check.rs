@@ -109,6 +109,8 @@ fn core(core: &Core) -> Result<(), Fault> {
     }
     for (key, ns) in [
         ("core.line_ns", core.line_ns),
+        ("core.memory_line_ns", core.memory_line_ns),
+        ("core.huge_memory_line_ns", core.huge_memory_line_ns),
         ("core.set_refill_ns", core.set_refill_ns),
         ("core.set_rewrite_ns", core.set_rewrite_ns),
         ("core.misprediction_ns", core.misprediction_ns),

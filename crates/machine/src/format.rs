@@ -63,6 +63,8 @@
 //! | `core.outstanding` | | 1 to 256 lines of a cpu on their way at once |
 //! | `core.outstanding_of_bank` | 0 | 0 to 256; of these, lines whose numbers are the same modulo 4; 0: any |
 //! | `core.line_ns` | 0 | 0 to 1000; between two lines that come to a core from a third level or memory |
+//! | `core.memory_line_ns` | 0 | 0 to 1000; the same of lines from memory, where it is another |
+//! | `core.huge_memory_line_ns` | 0 | 0 to 1000; the same of lines from memory on huge pages, where it is another |
 //! | `core.store_buffer` | | 1 to 4096 stores that wait without holding the cpu up |
 //! | `core.set_refill_ns` | 0 | 0 to 1000; between two lines that come to one set of the first cache |
 //! | `core.set_rewrite_ns` | 0 | 0 to 1000; what a store takes of its set whose line is replaced before it leaves |
@@ -317,6 +319,8 @@ fn core(mut keys: Keys, lines: &mut Lines) -> Result<Core, Fault> {
         outstanding: keys.required_u32("outstanding", lines)?,
         outstanding_of_bank: keys.u32("outstanding_of_bank", lines)?.unwrap_or(0),
         line_ns: keys.number("line_ns", lines)?.unwrap_or(0.0),
+        memory_line_ns: keys.number("memory_line_ns", lines)?.unwrap_or(0.0),
+        huge_memory_line_ns: keys.number("huge_memory_line_ns", lines)?.unwrap_or(0.0),
         store_buffer: keys.required_u32("store_buffer", lines)?,
         set_refill_ns: keys.number("set_refill_ns", lines)?.unwrap_or(0.0),
         set_rewrite_ns: keys.number("set_rewrite_ns", lines)?.unwrap_or(0.0),

@@ -94,6 +94,10 @@ pub struct Core {
     /// Between two lines that come to a core from a third level or memory, prefetched ones too, 0 to 1000; 0: any number comes at once.
     /// It is what one core can read (Granite Rapids: 2.3 ns or 27 GB/s, by `domicile probe`).
     pub line_ns: f64,
+    /// The same between two lines from memory, 0 to 1000; 0: as `line_ns` (Zen 4 in a guest: 3.5 ns, by `domicile probe`).
+    pub memory_line_ns: f64,
+    /// The same between two lines from memory that is on huge pages, 0 to 1000; 0: as `memory_line_ns` (there: 2.3 ns).
+    pub huge_memory_line_ns: f64,
     /// Stores of one cpu that wait without holding it up, 1 to 4096.
     pub store_buffer: u32,
     /// Between two lines that come to one set of the first cache, 0 to 1000; 0: a set takes any number at once. It shows where

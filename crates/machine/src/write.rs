@@ -76,6 +76,12 @@ impl Machine {
             if core.line_ns > 0.0 {
                 out.key("line_ns", number(core.line_ns));
             }
+            if core.memory_line_ns > 0.0 {
+                out.key("memory_line_ns", number(core.memory_line_ns));
+            }
+            if core.huge_memory_line_ns > 0.0 {
+                out.key("huge_memory_line_ns", number(core.huge_memory_line_ns));
+            }
             out.key("store_buffer", core.store_buffer);
             if core.set_refill_ns > 0.0 {
                 out.key("set_refill_ns", number(core.set_refill_ns));

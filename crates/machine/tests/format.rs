@@ -429,6 +429,8 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 outstanding: 10,
                 outstanding_of_bank: levels as u32,
                 line_ns: levels as f64 * 0.25,
+                memory_line_ns: levels as f64 * 0.5,
+                huge_memory_line_ns: (levels as f64 - 1.0) * 0.5,
                 store_buffer: 48,
                 set_refill_ns: levels as f64 - 1.0,
                 set_rewrite_ns: (levels as f64 - 1.0) * 5.5,

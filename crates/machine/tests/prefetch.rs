@@ -196,6 +196,8 @@ fn a_core_that_overlaps() {
         outstanding: 10,
         outstanding_of_bank: 0,
         line_ns: 0.0,
+        memory_line_ns: 0.0,
+        huge_memory_line_ns: 0.0,
         store_buffer: 48,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,

@@ -256,6 +256,10 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     let of_bank = processor.lines_of_bank_at_once();
     let of_bank = of_bank.map(|lines| lines.round().clamp(1.0, 256.0));
     let line_ns = processor.stream.line_ns().map_or(0.0, hundredths).clamp(0.0, 1000.0);
+    let of_memory = |ns: f64| hundredths(ns).clamp(0.0, 1000.0);
+    let memory_line_ns = of_memory(processor.stream.memory_line_ns);
+    // Huge pages are read no slower than small ones: what took longer was a busy moment.
+    let huge_memory_line_ns = of_memory(processor.stream.huge_memory_line_ns).min(memory_line_ns);
     let pace = processor.pace.instructions_per_clock;
     report.machine.core = Some(Core {
         instructions_per_clock: tenths(pace.unwrap_or(USUAL_PACE)).clamp(0.1, 64.0),
@@ -263,6 +267,8 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
         outstanding: lines as u32,
         outstanding_of_bank: of_bank.map_or(0, |lines| lines as u32),
         line_ns,
+        memory_line_ns,
+        huge_memory_line_ns,
         store_buffer: USUAL_STORE_BUFFER,
         set_refill_ns: hundredths(processor.sets.refill_ns),
         set_rewrite_ns: hundredths(processor.sets.rewrite_ns),
@@ -280,6 +286,15 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
     if line_ns > 0.0 {
         let text = format!("{line_ns} ns from line to line that a core reads in order beyond its second level");
         note_measured(report, "core.line_ns", text);
+    }
+    for (key, ns, pages) in [
+        ("core.memory_line_ns", memory_line_ns, "small"),
+        ("core.huge_memory_line_ns", huge_memory_line_ns, "huge"),
+    ] {
+        if ns > 0.0 {
+            let text = format!("{ns} ns from line to line that a core reads in order from memory on {pages} pages");
+            note_measured(report, key, text);
+        }
     }
     if processor.sets.refill_ns > 0.0 {
         let Sets { refill_ns, rewrite_ns } = processor.sets;

@@ -10,6 +10,7 @@ mod streams;
 
 use std::rc::Rc;
 
+use machine::Machine;
 use policy::Name;
 use serde::Deserialize;
 use sim::Scheduling;
@@ -30,6 +31,8 @@ pub use streams::{CHAINS, HOT, Replayed};
 pub struct Traces {
     /// The preset that the streams are of.
     pub machine: String,
+    /// What its memory is like where cpus wait for one another there. All references of each bar are then simulated.
+    pub contention: Option<Contention>,
     /// What a page costs that is moved, copied or collapsed.
     pub page_us: u32,
     pub workloads: Vec<String>,
@@ -42,6 +45,15 @@ pub struct Traces {
     pub curve: Option<Curve>,
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
+}
+
+/// Memory that a node's misses occupy one after the other: what a miss takes of a node that nobody else asks, and what a node gives.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contention {
+    pub local_ns: f64,
+    pub remote_ns: f64,
+    pub bandwidth_gbps: f64,
 }
 
 /// A policy with its parameters.
@@ -121,6 +133,18 @@ impl Traces {
         self.claims.iter().try_for_each(|claim| claim.check(self, columns))
     }
 
+    /// The machine that the streams are of.
+    pub(crate) fn described(&self) -> Result<Machine, ReproduceError> {
+        let mut machine = machine::load(&self.machine)?;
+        if let Some(contention) = &self.contention {
+            machine.memory.local_ns = contention.local_ns;
+            machine.memory.remote_ns = contention.remote_ns;
+            machine.memory.dirty_remote_ns = contention.remote_ns;
+            machine.memory.bandwidth_gbps = contention.bandwidth_gbps;
+        }
+        Ok(machine)
+    }
+
     pub(crate) fn bar(&self, name: &str) -> Option<&Bar> {
         self.bars.iter().find(|bar| bar.name == name)
     }
@@ -144,7 +168,7 @@ impl Reproduction<'_> {
         for name in &wanted {
             let each: Vec<Result<Rc<Replayed>, String>> = (1..=self.recordings_there(name))
                 .map(|recording| {
-                    self.replayed(name, recording, &traces.machine)
+                    self.replayed(name, recording, traces)
                         .map_err(|error| error.to_string())
                 })
                 .collect();
@@ -167,10 +191,21 @@ impl Reproduction<'_> {
         section
             .notes
             .extend(item.says.iter().map(|says| format!("the paper: {says}")));
+        let how = match &traces.contention {
+            None => format!(
+                "one stream of misses of each workload on {}, every policy over it",
+                traces.machine
+            ),
+            Some(contention) => format!(
+                "all references under each policy on {}, with {} ns for a local miss and {} for a remote one where nobody else asks, \
+                 and {} GB/s of each node",
+                traces.machine, contention.local_ns, contention.remote_ns, contention.bandwidth_gbps
+            ),
+        };
         section.notes.push(format!(
-            "one stream of misses of each workload on {}, every policy over it; {} us for each page that is moved, copied or \
-             collapsed; our workloads are not the paper's: compare the order, not the figures",
-            traces.machine, traces.page_us
+            "{how}; {} us for each page that is moved, copied or collapsed; our workloads are not the paper's: compare the order, not \
+             the figures",
+            traces.page_us
         ));
         section.notes.extend(described);
         Ok(())

@@ -86,6 +86,9 @@ pub struct TruthBeside {
     pub memory_gbps: f64,
     /// Between two lines that come to a core from a third level or memory.
     pub line_ns: f64,
+    /// The same between two lines from memory, on small pages and on huge ones.
+    pub memory_line_ns: f64,
+    pub huge_memory_line_ns: f64,
     /// Of a small page, and of a huge one.
     pub page_walk_ns: f64,
     pub huge_page_walk_ns: f64,

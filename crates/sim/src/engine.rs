@@ -256,6 +256,12 @@ impl Engine {
         on_huge.unwrap_or(self.refill)
     }
 
+    /// Whether the page at hand is on a huge one.
+    #[inline]
+    pub fn is_on_huge(&self) -> bool {
+        self.huge_pages.as_ref().is_some_and(|huge_pages| huge_pages.here)
+    }
+
     /// Finds out whether the page at hand is on a huge one, where some data is. A page with a color of its own is not.
     #[inline(always)]
     pub fn look_for_huge(&mut self, space: u32, number: u64) {
@@ -290,8 +296,8 @@ impl Engine {
 
     /// A page is touched that the page table has as untouched. Returns whether it never was touched.
     fn fault(&mut self, who: Who, page: u32, address: u64) -> bool {
+        let on_huge = self.is_on_huge();
         let Some(faults) = &mut self.faults else { return true };
-        let on_huge = self.huge_pages.as_ref().is_some_and(|huge_pages| huge_pages.here);
         let fault = faults.touch(page, self.table.page(page), address, on_huge);
         if fault.takes > 0 {
             let cpu = &mut self.cpus[who.cpu as usize];

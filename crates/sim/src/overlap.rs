@@ -24,7 +24,7 @@ use crate::steps::Step;
 use branches::Branches;
 use depends::Depends;
 pub use depends::Loads;
-use lane::Lane;
+use lane::{Lane, Whence};
 use sets::Sets;
 
 /// Instructions that a prefetch of the program takes: the address, and the prefetch.
@@ -325,6 +325,7 @@ impl Engine {
 
     #[inline(never)]
     fn served_in_time(&mut self, a: &Access, base: Units, from: From, found: Option<(&Step, usize)>) -> Units {
+        let on_huge = self.is_on_huge();
         let Some(overlap) = &mut self.overlap else { return base };
         let mut comes_from = from;
         let mut late = 0;
@@ -343,9 +344,8 @@ impl Engine {
         let cpu = &mut self.cpus[a.who.cpu as usize];
         let lane = &mut overlap.lanes[a.who.cpu as usize];
         let at_hand = &mut overlap.at_hand;
-        let far = found.is_none_or(|(step, _)| step.far);
-        let turn = match at_hand.data && far && !at_hand.near && !at_hand.joined {
-            true => lane.line_turn(a.now, at_hand.entered),
+        let turn = match at_hand.data && !at_hand.near && !at_hand.joined {
+            true => lane.line_turn(whence(found.map(|(step, _)| step), on_huge), a.now, at_hand.entered),
             false => 0,
         };
         let takes = upgrade_takes + base + late + turn;
@@ -445,6 +445,7 @@ impl Engine {
             let place = self.caches[step.instance as usize].find(set, line)?;
             Some((step, place))
         });
+        let on_huge = self.is_on_huge();
         let Some(overlap) = &mut self.overlap else { return };
         if let Some((step, place)) = held {
             (at, from) = (a.now + step.hit, From::Cache);
@@ -453,13 +454,24 @@ impl Engine {
                 (at, from) = (coming.at, coming.from);
             }
         }
-        if !a.fetch && holder.is_none_or(|step| step.far) {
-            at += overlap.lanes[a.who.cpu as usize].line_turn(a.now, overlap.at_hand.entered);
+        if !a.fetch {
+            let whence = whence(holder, on_huge);
+            at += overlap.lanes[a.who.cpu as usize].line_turn(whence, a.now, overlap.at_hand.entered);
         }
         overlap.comes = Coming {
             at,
             cpu: a.who.cpu,
             from,
         };
+    }
+}
+
+/// Where a line comes from that is held at a step, or at none of the cpu's.
+fn whence(holder: Option<&Step>, on_huge: bool) -> Whence {
+    match holder {
+        Some(step) if step.far => Whence::LastLevel,
+        Some(_) => Whence::Near,
+        None if on_huge => Whence::HugeMemory,
+        None => Whence::Memory,
     }
 }

@@ -206,6 +206,8 @@ fn as_it_was(machine: &Machine, left: &TruthBeside) -> Machine {
     if let Some(core) = &mut machine.core {
         core.instructions_per_clock = left.instructions_per_clock;
         core.line_ns = looked_at(left.line_ns).unwrap_or(core.line_ns);
+        core.memory_line_ns = looked_at(left.memory_line_ns).unwrap_or(core.memory_line_ns);
+        core.huge_memory_line_ns = looked_at(left.huge_memory_line_ns).unwrap_or(core.huge_memory_line_ns);
     }
     machine
 }
@@ -229,6 +231,8 @@ fn beside(machine: &Machine) -> TruthBeside {
         instructions_per_clock: machine.core.map_or(1.0, |core| core.instructions_per_clock),
         memory_gbps: machine.memory.bandwidth_gbps,
         line_ns: machine.core.map_or(0.0, |core| core.line_ns),
+        memory_line_ns: machine.core.map_or(0.0, |core| core.memory_line_ns),
+        huge_memory_line_ns: machine.core.map_or(0.0, |core| core.huge_memory_line_ns),
         page_walk_ns: machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns),
         huge_page_walk_ns: machine.tlb.as_ref().and_then(|tlb| tlb.huge_refill_ns).unwrap_or(0.0),
     }
@@ -446,6 +450,8 @@ mod tests {
             instructions_per_clock: 2.5,
             memory_gbps: 12.5,
             line_ns: 3.0,
+            memory_line_ns: 5.0,
+            huge_memory_line_ns: 4.0,
             page_walk_ns: 44.0,
             huge_page_walk_ns: 22.0,
         };
@@ -455,6 +461,8 @@ mod tests {
         let earlier = TruthBeside {
             memory_gbps: 0.0,
             line_ns: 0.0,
+            memory_line_ns: 0.0,
+            huge_memory_line_ns: 0.0,
             page_walk_ns: 0.0,
             huge_page_walk_ns: 0.0,
             ..left

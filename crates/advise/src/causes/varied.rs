@@ -113,6 +113,10 @@ fn memory(machine: &Machine, times: f64) -> Machine {
         tier.far_latency_ns *= times;
         tier.bandwidth_gbps /= times;
     }
+    if let Some(core) = &mut machine.core {
+        core.memory_line_ns *= times;
+        core.huge_memory_line_ns *= times;
+    }
     machine
 }
 

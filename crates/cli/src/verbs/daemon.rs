@@ -5,6 +5,8 @@ mod homes;
 mod regions;
 mod watched;
 
+pub use regions::refused;
+
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};

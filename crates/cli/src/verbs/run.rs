@@ -7,6 +7,7 @@ mod follow;
 mod homes;
 mod named;
 mod outcome;
+mod paired;
 mod placed;
 #[cfg(target_arch = "x86_64")]
 mod regions;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 use capture::locate::Program;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use live::daemon::Client;
 use live::discovery::ColorsFrom;
 use live::homes::moving;
@@ -41,8 +43,8 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// Run a program with its data in chosen parts of the cache, or with its pages near their users
 ///
-/// With a plan, `--slots FILE`; by what the program says of its parallel loops, `--policy cdpc` or `--policy summary-homes`; or
-/// between memory nodes, `--policy migrate`.
+/// With a plan, `--slots FILE`; by what the program says of its parallel loops, `--policy cdpc` or `--policy summary-homes`;
+/// between memory nodes, `--policy migrate`; or in a cache of its own beside others, `--regions-with NAME`.
 ///
 /// A plan (TOML) says which arrays, by the names that `domicile advise` has for them, get which slot of the shared cache;
 /// `domicile advise --write-slots FILE` writes one. The names are looked up in the program's files before it
@@ -76,8 +78,9 @@ const MOST_BYTES: u64 = 1 << 20;
                   domicile run --policy cdpc -- ./swim\n  \
                   domicile run --policy summary-homes -- ./swim\n  \
                   domicile run --policy migrate --children -- make -j8\n  \
-                  domicile run --placement threads.toml --rounds 7 -- ./pairs")]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["slots", "policy", "placement"]))]
+                  domicile run --placement threads.toml --rounds 7 -- ./pairs\n  \
+                  domicile run --regions-with redis-server -- ./load")]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["slots", "policy", "placement", "regions_with"]))]
 pub struct Run {
     /// The plan: slots, and the data in each
     #[arg(long, value_name = "FILE")]
@@ -99,6 +102,32 @@ pub struct Run {
     /// what was measured
     #[arg(long, value_name = "N", requires = "placement", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
+
+    /// Pair the program, with all that it starts, with caches beside these processes, which run already: each gets the cpus of one
+    /// cache, so that their working sets share the machine's caches evenly. All have the cpus again that they had before when the
+    /// program ends. `domicile daemon --regions` does the same for processes that run already
+    #[arg(long, value_name = "PID|NAME", num_args = 1.., value_delimiter = ',',
+          conflicts_with_all = ["align", "force_colors", "skip_missing", "children", "text", "rounds"])]
+    regions_with: Vec<String>,
+
+    /// The cpus of each cache, as lists such as 0-3 4-7 (also as '0-3;4-7'), where Linux does not show them [default: the
+    /// outermost level of caches of which the machine has several]
+    #[arg(long, value_name = "CPUS", num_args = 1.., value_delimiter = ';', requires = "regions_with")]
+    domains: Vec<String>,
+
+    /// Give programs of this name caches of their own, the program that is started or one beside it
+    #[arg(long, value_name = "NAME", requires = "regions_with", value_parser = NonEmptyStringValueParser::new())]
+    preferred: Option<String>,
+
+    /// A file in which a program says how many units of its work it has done, each time a larger number. A change after which a
+    /// unit takes over 3% more processor time is undone
+    #[arg(long, value_name = "FILE", requires = "regions_with")]
+    progress: Option<PathBuf>,
+
+    /// The folder in which the cpus of threads are kept as they were, until they have them again [default: /run/domicile for
+    /// root, else $XDG_RUNTIME_DIR/domicile]
+    #[arg(long, value_name = "FOLDER", requires = "regions_with")]
+    state: Option<PathBuf>,
 
     /// Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or
     /// the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]
@@ -143,6 +172,9 @@ impl Run {
     pub fn run(&self, console: &mut Console) -> Done {
         if let Some(file) = &self.placement {
             return self.place(console, file);
+        }
+        if !self.regions_with.is_empty() {
+            return self.pair(console);
         }
         if self.rounds.is_some() {
             return Err(Failure::usage(

@@ -67,6 +67,17 @@ impl Here {
         })
     }
 
+    fn of_name(&self, name: &str) -> Result<Vec<u32>, SysError> {
+        let kept = kept_name(name);
+        let mut found = self.root.numbered("proc", "")?;
+        found.retain(|process| {
+            self.root
+                .text(&format!("proc/{process}/comm"))
+                .is_ok_and(|name| name == kept)
+        });
+        Ok(found)
+    }
+
     /// Kernel threads have no command line, nor have those that have ended.
     fn is_program(&self, process: u32) -> bool {
         let line = self.root.text(&format!("proc/{process}/cmdline"));
@@ -96,15 +107,29 @@ impl Linux for Here {
                 Err(error) if matches!(error.problem, Problem::Absent) => Vec::new(),
                 found => found?,
             },
-            Whom::Name(name) => {
-                let all = self.root.numbered("proc", "")?;
-                let kept = kept_name(name);
-                all.into_iter().filter(|&process| self.name(process) == kept).collect()
-            }
+            Whom::Name(name) => self.of_name(name)?,
             Whom::User(user) => self.of_user(*user)?,
+            Whom::Beside {
+                family,
+                processes,
+                names,
+            } => {
+                let mut found = processes::family(&self.root, *family)?;
+                // Those that have ended are nobody any more.
+                found.extend(
+                    processes
+                        .iter()
+                        .filter(|&&process| tasks::lives_since(&self.root, process).is_some()),
+                );
+                for name in names {
+                    found.extend(self.of_name(name)?);
+                }
+                found
+            }
         };
         found.retain(|&process| process != mine && self.is_program(process));
         found.sort_unstable();
+        found.dedup();
         Ok(found)
     }
 

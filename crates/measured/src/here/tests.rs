@@ -74,6 +74,8 @@ fn processor() -> Processor {
             one_cpu_gbps: 20.0,
             all_cpus_gbps: 40.0,
             last_level_gbps: 0.0,
+            memory_line_ns: 3.512,
+            huge_memory_line_ns: 2.25,
         },
         strides: [
             (64, 4.0),
@@ -148,6 +150,11 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
         40.0 / f64::from(before.memory.nodes)
     );
     assert_eq!(report.machine.clock_mhz, 3520.0);
+    let core = report.machine.core.unwrap();
+    assert_eq!(
+        (core.line_ns, core.memory_line_ns, core.huge_memory_line_ns),
+        (0.0, 3.51, 2.25)
+    );
     let tlb = report.machine.tlb.as_ref().unwrap();
     assert_eq!((tlb.entries, tlb.refill_ns, tlb.walkers), (2048, 19.4, 4));
     // 128 bytes are still of the stream; 256 bytes to 64 KiB take 20 ns where memory takes 80, and 1 MiB more than half of that.

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;
+use sys::memory::{Area, Size};
 
 use super::chains::BYTES;
-use super::{Effort, least, rounds};
+use super::{Effort, least, median, rounds};
 use crate::Point;
 use crate::chase::link;
 
@@ -22,6 +23,12 @@ pub struct Stream {
     /// By one cpu, of what the last level holds and no cache before it; 0: not known.
     #[serde(default)]
     pub last_level_gbps: f64,
+    /// Nanoseconds a line of 64 bytes of what one cpu reads in order from memory, on small pages and on huge ones; 0: not known. They are
+    /// medians: what neighbors take of the memory is part of them.
+    #[serde(default)]
+    pub memory_line_ns: f64,
+    #[serde(default)]
+    pub huge_memory_line_ns: f64,
 }
 
 impl Stream {
@@ -42,6 +49,7 @@ const SHARED: u64 = 256 << 20;
 pub fn stream(cpus: u32, beyond: u64, effort: Effort) -> Stream {
     let one = of_readers(1, effort);
     let readers = cpus.clamp(1, READERS_MAX);
+    let [memory_line_ns, huge_memory_line_ns] = lines(effort);
     Stream {
         one_cpu_gbps: one,
         all_cpus_gbps: if readers == 1 {
@@ -50,6 +58,8 @@ pub fn stream(cpus: u32, beyond: u64, effort: Effort) -> Stream {
             of_readers(readers, effort).max(one)
         },
         last_level_gbps: if beyond == 0 { 0.0 } else { again(beyond, effort) },
+        memory_line_ns,
+        huge_memory_line_ns,
     }
 }
 
@@ -75,6 +85,31 @@ fn of_readers(readers: u32, effort: Effort) -> f64 {
         times.fold(0.0, f64::max)
     });
     (each * 8 * u64::from(readers)) as f64 / slowest / 1e9
+}
+
+/// Nanoseconds a line of what lies on small pages, and on huge ones, read in turn. 0 where the system has no such memory.
+fn lines(effort: Effort) -> [f64; 2] {
+    let mut areas = [Size::Small, Size::Huge].map(|size| Area::map(BYTES as usize, size).ok());
+    for area in areas.iter_mut().flatten() {
+        area.as_mut_slice().fill(1);
+    }
+    let mut seen = [const { Vec::new() }; 2];
+    for _ in 0..2 * rounds(effort) {
+        for (area, seen) in areas.iter_mut().zip(&mut seen) {
+            let Some(area) = area else { continue };
+            let begin = thread_time();
+            black_box(sum_of_bytes(area.as_mut_slice()));
+            seen.push((thread_time() - begin).as_secs_f64() * 1e9 / (BYTES / 64) as f64);
+        }
+    }
+    seen.map(median)
+}
+
+fn sum_of_bytes(bytes: &[u8]) -> u64 {
+    let (words, _) = bytes.as_chunks::<8>();
+    words
+        .iter()
+        .fold(0, |sum, word| sum.wrapping_add(u64::from_ne_bytes(*word)))
 }
 
 /// Gigabytes a second of reading so many bytes again and again.

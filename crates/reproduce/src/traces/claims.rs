@@ -5,6 +5,7 @@ mod curves;
 
 use serde::Deserialize;
 
+use super::measure::Node;
 use super::{Traces, rows};
 use crate::claims::{Conclusion, Verdict};
 use crate::paper::Item;
@@ -43,6 +44,8 @@ pub enum Kind {
     Gentle { of: String, over: String, points: f64 },
     /// A bar's local share is more than so many points below another's in one workload, and not in another.
     Inconsistent { of: String, over: String, points: f64 },
+    /// A bar's misses of this node wait less, on average, than another's.
+    Sooner { of: String, over: String, node: Node },
     /// A bar gains more over another, in points, than it does in another item.
     GainsMore { of: String, over: String, than: String },
     /// A curve's rows fall at a column, in their order.
@@ -106,6 +109,7 @@ impl Kind {
             Kind::Faster { of, others } | Kind::Unbeaten { of, others, .. } => others.iter().chain([of]).collect(),
             Kind::Flat { bars, .. } | Kind::Trade { bars } => bars.iter().collect(),
             Kind::SameLocal { of, over, .. }
+            | Kind::Sooner { of, over, .. }
             | Kind::Gentle { of, over, .. }
             | Kind::Inconsistent { of, over, .. }
             | Kind::GainsMore { of, over, .. } => vec![of, over],

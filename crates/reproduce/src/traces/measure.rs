@@ -9,6 +9,15 @@ use super::{Bar, Traces};
 const THOUSAND: f64 = 1e3;
 const MILLION: f64 = 1e6;
 
+/// Which node served a miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Node {
+    /// The cpu's own.
+    Local,
+    Remote,
+}
+
 /// What a column shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -24,8 +33,13 @@ pub enum Measure {
     Local,
     /// Milliseconds of all cpus together, waiting for others left out.
     Stall,
+    /// Without overhead.
+    User,
     Overhead,
     Run,
+    /// Microseconds that a miss waits on average, of the cpu's own node and of others.
+    LocalLatency,
+    RemoteLatency,
     /// In percent of the first bar's run: all of it, and its parts.
     Normal,
     NormalUser,
@@ -54,7 +68,8 @@ impl Measure {
         use Measure::*;
         match self {
             Replicated | Migrated | Collapsed | PagesAverage | PagesMax | InstructionPages | DataPages => "each",
-            Stall | Overhead | Run => "ms",
+            Stall | User | Overhead | Run => "ms",
+            LocalLatency | RemoteLatency => "us",
             References | ReadMisses | WriteMisses | InstructionMisses | TlbReads | TlbWrites => "thousands",
             _ => "percent",
         }
@@ -77,6 +92,9 @@ impl Measure {
             Measure::PagesMore => 100.0 * (run.pages_max as f64 / run.pages as f64 - 1.0),
             Measure::Local => run.local_percent(),
             Measure::Stall => run.stall() as f64 / MILLION,
+            Measure::User => (run.user + run.stall()) as f64 / MILLION,
+            Measure::LocalLatency => run.latency_ns(Node::Local) / THOUSAND,
+            Measure::RemoteLatency => run.latency_ns(Node::Remote) / THOUSAND,
             Measure::Overhead => run.overhead as f64 / MILLION,
             Measure::Run => run.time() as f64 / MILLION,
             Measure::Normal => normal(run.time())?,

@@ -13,6 +13,7 @@ use sim::misses::{self, MissStream};
 use sim::{Config, PolicySpec, Scheduling};
 use trace::Trace;
 
+use super::measure::Node;
 use super::{Bar, Curve, Traces};
 use crate::error::ReproduceError;
 use crate::record::{hash_file, keep};
@@ -142,6 +143,15 @@ impl Run {
         self.user + self.stall() + self.overhead
     }
 
+    /// What a miss waits on average.
+    pub fn latency_ns(&self, node: Node) -> f64 {
+        let (stall, misses) = match node {
+            Node::Local => (self.local_stall, self.local),
+            Node::Remote => (self.remote_stall, self.remote),
+        };
+        stall as f64 / misses.max(1) as f64
+    }
+
     pub fn local_percent(&self) -> f64 {
         100.0 * self.local as f64 / (self.local + self.remote).max(1) as f64
     }
@@ -210,25 +220,25 @@ impl Reproduction<'_> {
         &mut self,
         workload: &str,
         recording: usize,
-        machine: &str,
+        traces: &Traces,
     ) -> Result<Rc<Replayed>, ReproduceError> {
         let trace = self.recorded(workload, recording)?;
-        let known = (trace.clone(), machine.to_string());
+        let machine = traces.described()?;
+        let known = (trace.clone(), machine.to_toml());
         if let Some(replayed) = self.replayed.get(&known) {
             return Ok(replayed.clone());
         }
         let keeping = &self.options.keeping;
         let name = trace.file_stem().unwrap_or_default().to_string_lossy();
-        let kept = keeping.folder.join(format!(
-            "{name}-{:016x}.json",
-            identity(&trace, &machine::load(machine)?.to_toml())?
-        ));
+        let kept = keeping
+            .folder
+            .join(format!("{name}-{:016x}.json", identity(&trace, &known.1)?));
         let found = fs::read(&kept).ok().filter(|_| !keeping.afresh);
         let found = found.and_then(|text| serde_json::from_slice::<Replayed>(&text).ok());
         let replayed = match found {
             Some(replayed) => replayed,
             None => {
-                let replayed = self.replay(workload, machine, &trace)?;
+                let replayed = self.replay(workload, &machine, &trace)?;
                 let written = fs::create_dir_all(&keeping.folder).and_then(|()| keep(&kept, &replayed));
                 if let Err(error) = written {
                     let why = format!("cannot keep the counts in {}: {error}", kept.display());
@@ -271,13 +281,13 @@ impl Reproduction<'_> {
     }
 
     /// Simulates the caches, once, and replays the bars of all items of the paper that are of the machine.
-    fn replay(&self, workload: &str, machine: &str, file: &Path) -> Result<Replayed, ReproduceError> {
+    fn replay(&self, workload: &str, machine: &Machine, file: &Path) -> Result<Replayed, ReproduceError> {
         let trace = Trace::open(file)?;
         let failed = |source| ReproduceError::Simulate {
             line: file.display().to_string(),
             source,
         };
-        let what = format!("{workload} on {machine}");
+        let what = format!("{workload} on {}", machine.name);
         let (done, total) = (std::sync::atomic::AtomicU64::new(0), trace.references());
         let progress = |references: u64| {
             let done = done.fetch_add(references, std::sync::atomic::Ordering::Relaxed) + references;
@@ -291,7 +301,7 @@ impl Reproduction<'_> {
         let schedule = treated.map_or(Scheduling::Stay, |treated| treated.schedule);
         let config = Config {
             schedule,
-            ..Config::new(machine::load(machine)?, Vec::new())
+            ..Config::new(machine.clone(), Vec::new())
         };
         let (stream, _) = misses::record_to_replay(&trace, &config, &progress).map_err(failed)?;
         let chains = misses::read_chains(&stream);
@@ -312,7 +322,7 @@ impl Reproduction<'_> {
         };
         let items = self.paper.items.iter().filter_map(|item| item.traces.as_ref());
         let bars: Vec<(&Bar, u32)> = items
-            .filter(|traces| traces.machine == machine)
+            .filter(|traces| traces.described().is_ok_and(|described| described == *machine))
             .flat_map(|traces| traces.bars.iter().map(|bar| (bar, traces.page_us)))
             .collect();
         // What memory is halved by has to be known first.
@@ -322,7 +332,10 @@ impl Reproduction<'_> {
                 if replayed.runs.contains_key(&key) {
                     continue;
                 }
-                let run = one(&stream, &config, bar, *page_us, &replayed);
+                let run = match machine.memory.is_contended() {
+                    true => whole(&trace, &config, bar, *page_us, &progress),
+                    false => one(&stream, &config, bar, *page_us, &replayed),
+                };
                 replayed.runs.insert(key, run);
             }
         }
@@ -330,8 +343,8 @@ impl Reproduction<'_> {
     }
 }
 
-/// One bar over the stream.
-fn one(stream: &MissStream, config: &Config, bar: &Bar, page_us: u32, before: &Replayed) -> Result<Run, String> {
+/// The policy of a bar alone, with what pages cost.
+fn of_bar(config: &Config, bar: &Bar, page_us: u32) -> Config {
     let mut config = config.clone();
     config.policies = vec![PolicySpec {
         sets: bar.set.iter().map(|set| format!("{}.{set}", bar.policy)).collect(),
@@ -343,6 +356,22 @@ fn one(stream: &MissStream, config: &Config, bar: &Bar, page_us: u32, before: &R
         config.costs.copy_page_ns,
         config.costs.collapse_ns,
     ) = (page_ns, page_ns, page_ns);
+    config
+}
+
+/// One bar over all references: a stream's misses do not wait for one another.
+fn whole(trace: &Trace, config: &Config, bar: &Bar, page_us: u32, progress: sim::Progress) -> Result<Run, String> {
+    if bar.half_memory {
+        return Err("half of the memory is for streams without contention".to_string());
+    }
+    let simulated = sim::simulate(trace, &of_bar(config, bar, page_us), progress).map_err(|error| error.to_string())?;
+    let one = simulated.first().ok_or("nothing was simulated")?;
+    Ok(Run::of(&one.outcome))
+}
+
+/// One bar over the stream.
+fn one(stream: &MissStream, config: &Config, bar: &Bar, page_us: u32, before: &Replayed) -> Result<Run, String> {
+    let mut config = of_bar(config, bar, page_us);
     if bar.half_memory {
         let whole = Bar {
             half_memory: false,

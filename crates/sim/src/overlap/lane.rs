@@ -27,8 +27,8 @@ pub struct Lane {
     walks: BinaryHeap<Reverse<Units>>,
     /// When the latest stores leave the buffer: as many as it has room for, or fewer.
     pub stores: VecDeque<Units>,
-    /// Between two lines from far away, and up to when one comes.
-    line: Units,
+    /// Between two lines from far away, by where they come from, and up to when one comes.
+    lines: Lines,
     taken: Units,
     /// `None` where sets take any number of lines at once.
     pub sets: Option<Sets>,
@@ -54,7 +54,7 @@ impl Lane {
             banks: std::array::from_fn(|_| vec![Reverse(0); core.outstanding_of_bank as usize].into()),
             walks: vec![Reverse(0); walkers].into(),
             stores: VecDeque::with_capacity(core.store_buffer as usize),
-            line: units(core.line_ns),
+            lines: Lines::of(core),
             taken: 0,
             sets,
         }
@@ -161,14 +161,20 @@ impl Lane {
         first.0 - begins
     }
 
-    /// How much later a line from far away comes that is asked for at `asked`, by an instruction that entered at `entered`.
+    /// How much later a line comes that is asked for at `asked`, by an instruction that entered at `entered`.
     #[inline]
-    pub fn line_turn(&mut self, asked: Units, entered: Units) -> Units {
-        if self.line == 0 {
+    pub fn line_turn(&mut self, whence: Whence, asked: Units, entered: Units) -> Units {
+        let line = match whence {
+            Whence::Near => return 0,
+            Whence::LastLevel => self.lines.last_level,
+            Whence::Memory => self.lines.memory,
+            Whence::HugeMemory => self.lines.huge_memory,
+        };
+        if self.lines.none() {
             return 0;
         }
         let turn = asked.max(self.taken);
-        self.taken = self.taken.max(entered) + self.line;
+        self.taken = self.taken.max(entered) + line;
         turn - asked
     }
 
@@ -179,6 +185,41 @@ impl Lane {
                 first.0 = done;
             }
         }
+    }
+}
+
+/// Where a line comes to a core from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Whence {
+    /// Its first or second level.
+    Near,
+    LastLevel,
+    Memory,
+    /// Memory of a page that is on a huge one.
+    HugeMemory,
+}
+
+/// Between two lines, by where the first one comes from.
+struct Lines {
+    last_level: Units,
+    memory: Units,
+    huge_memory: Units,
+}
+
+impl Lines {
+    fn of(core: &Core) -> Lines {
+        let or = |ns: f64, other: Units| if ns > 0.0 { units(ns) } else { other };
+        let last_level = units(core.line_ns);
+        let memory = or(core.memory_line_ns, last_level);
+        Lines {
+            last_level,
+            memory,
+            huge_memory: or(core.huge_memory_line_ns, memory),
+        }
+    }
+
+    fn none(&self) -> bool {
+        self.last_level == 0 && self.memory == 0 && self.huge_memory == 0
     }
 }
 
@@ -202,6 +243,8 @@ mod tests {
             outstanding: 1,
             outstanding_of_bank: 0,
             line_ns: 0.0,
+            memory_line_ns: 0.0,
+            huge_memory_line_ns: 0.0,
             store_buffer: 1,
             set_refill_ns: 0.0,
             set_rewrite_ns: 0.0,

@@ -302,7 +302,11 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
         (1..6u32, 0..4u32),
         1..6u32,
         select(vec![0.0, 0.0, 0.6, 3.0]),
-        select(vec![0.0, 2.0, 40.0]),
+        (
+            select(vec![0.0, 2.0, 40.0]),
+            select(vec![0.0, 0.0, 5.0]),
+            select(vec![0.0, 0.0, 30.0]),
+        ),
         select(vec![0.0, 5.0]),
         select(vec![0.0, 4.0, 60.0]),
     );
@@ -315,7 +319,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
             (outstanding, outstanding_of_bank),
             store_buffer,
             set_refill_ns,
-            line_ns,
+            (line_ns, memory_line_ns, huge_memory_line_ns),
             set_rewrite_ns,
             misprediction_ns,
         ) = core;
@@ -325,6 +329,8 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
             outstanding,
             outstanding_of_bank,
             line_ns,
+            memory_line_ns,
+            huge_memory_line_ns,
             store_buffer,
             set_refill_ns,
             set_rewrite_ns,

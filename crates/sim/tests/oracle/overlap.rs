@@ -30,6 +30,8 @@ fn machine(window: u32, outstanding: u32, store_buffer: u32) -> Machine {
         outstanding,
         outstanding_of_bank: 0,
         line_ns: 0.0,
+        memory_line_ns: 0.0,
+        huge_memory_line_ns: 0.0,
         store_buffer,
         set_refill_ns: 0.0,
         set_rewrite_ns: 0.0,
@@ -101,6 +103,33 @@ fn lines_of_one_bank() {
     assert!(all.abs_diff(200 * 100 / 8) < 300, "{all}");
     assert!(halves.abs_diff(200 * 100 / 4) < 300, "{halves}");
     assert!(fourths.abs_diff(200 * 100 / 2) < 300, "{fourths}");
+}
+
+/// A core gets lines of memory one after the other, and others of memory on huge pages.
+#[test]
+fn lines_of_memory_have_turns() {
+    let total = |line_ns, memory_line_ns, huge_memory_line_ns, changes: &[ProgramChange]| {
+        let mut machine = machine(100, 10, 8);
+        machine.core = machine.core.map(|core| Core {
+            line_ns,
+            memory_line_ns,
+            huge_memory_line_ns,
+            ..core
+        });
+        let setup = Setup {
+            changes,
+            ..Setup::default()
+        };
+        let outcome = both::run_with(&machine, &loads(10, 0), "page-coloring", &setup);
+        outcome.value()["time_ns"]["wall"].as_u64().unwrap_or(0)
+    };
+    // The first is asked for at 1 ns, the last has its turn nine lines later and comes 100 ns after that.
+    let small: &[ProgramChange] = &[];
+    let huge: &[ProgramChange] = &[ProgramChange::HugePages { data: None }];
+    assert_eq!(total(5.0, 20.0, 7.0, small), 1 + 9 * 20 + 100);
+    assert_eq!(total(5.0, 20.0, 7.0, huge), 1 + 9 * 7 + 100);
+    assert_eq!(total(5.0, 20.0, 0.0, huge), 1 + 9 * 20 + 100);
+    assert_eq!(total(5.0, 0.0, 0.0, small), 1 + 9 * 5 + 100);
 }
 
 /// What the book says of a list and an array: 100 ns a line, and ten.
@@ -693,7 +722,7 @@ proptest! {
         if let Some(core) = &mut alone.core {
             core.instructions_per_clock = 1.0;
             core.set_refill_ns = 0.0;
-            core.line_ns = 0.0;
+            (core.line_ns, core.memory_line_ns, core.huge_memory_line_ns) = (0.0, 0.0, 0.0);
         }
         let mut plain = alone.clone();
         plain.core = None;

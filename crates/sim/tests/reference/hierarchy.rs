@@ -25,6 +25,8 @@ pub struct Piece {
     pub asked: u64,
     /// Of that, what its page's translation took.
     pub refill: u64,
+    /// Whether its page is on a huge one.
+    pub huge: bool,
 }
 
 /// What prefetchers see of a piece besides.
@@ -375,9 +377,9 @@ impl Hierarchy {
                 (hit + late.sum(), if late.sum() > 0 { late.from } else { From::Cache })
             }
         };
-        let far = holder.is_none_or(|holder| self.instances[holder].cache.level >= 3);
-        let turn = match self.overlap.as_mut().filter(|_| far && !self.for_fetch) {
-            Some(overlap) => overlap.line_turn(ahead.cpu as usize, ahead.asked),
+        let level = holder.map(|holder| self.instances[holder].cache.level);
+        let turn = match self.overlap.as_mut().filter(|_| !self.for_fetch) {
+            Some(overlap) => overlap.line_turn(ahead.cpu as usize, ahead.asked, level, ahead.huge),
             None => 0,
         };
         let takes = takes + turn;
@@ -475,7 +477,8 @@ impl Hierarchy {
                 upgrade,
                 base: Wait::of(from, wait.sum() - upgrade),
                 late,
-                far: found.is_none_or(|level| self.instances[path[level]].cache.level >= 3),
+                level: found.map(|level| self.instances[path[level]].cache.level),
+                huge: piece.huge,
             };
             let address = piece.virtual_address;
             let share = overlap.hold(piece.cpu as usize, piece.op, piece.asked, self.near, &latency, address);

@@ -350,6 +350,7 @@ impl Model<'_> {
                     size: 1,
                     asked: clock,
                     refill: 0,
+                    huge: self.is_huge(space, part),
                 };
                 self.hierarchy.prefetch_overlapping(&piece, clock);
             }
@@ -536,6 +537,7 @@ impl Model<'_> {
             size,
             asked: clock + refill,
             refill,
+            huge,
         };
         let beside = Beside {
             instruction: (thread, site),

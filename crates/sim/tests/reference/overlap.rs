@@ -17,8 +17,9 @@ pub struct Latency {
     pub base: Wait,
     /// For a line that has not come: beyond the hit.
     pub late: Wait,
-    /// Whether it comes from a third level or memory.
-    pub far: bool,
+    /// The level of the cache that has it, if one has, and whether its page is on a huge one.
+    pub level: Option<u8>,
+    pub huge: bool,
 }
 
 impl Latency {
@@ -68,8 +69,8 @@ pub struct Overlap {
     outstanding: usize,
     of_bank: usize,
     line_bytes: u64,
-    /// Between two lines from far away, and by cpu up to when one comes.
-    line: u64,
+    /// Between two lines from a third level, memory, and memory on huge pages, and by cpu up to when one comes.
+    line: [u64; 3],
     lines_until: Vec<u64>,
     store_buffer: usize,
     pub period: u64,
@@ -186,7 +187,7 @@ impl Overlap {
             window: core.window as usize,
             outstanding: core.outstanding as usize,
             of_bank: core.outstanding_of_bank as usize,
-            line: super::units(core.line_ns),
+            line: [core.line_ns, core.memory_line_ns, core.huge_memory_line_ns].map(super::units),
             lines_until: vec![0; machine.cpus as usize],
             line_bytes: machine
                 .caches
@@ -427,13 +428,19 @@ impl Overlap {
     }
 
     /// How much later a line from far away comes for having its turn.
-    pub fn line_turn(&mut self, cpu: usize, asked: u64) -> u64 {
-        if self.line == 0 {
-            return 0;
-        }
+    pub fn line_turn(&mut self, cpu: usize, asked: u64, level: Option<u8>, huge: bool) -> u64 {
+        let [last_level, memory, huge_memory] = self.line;
+        let first = |of: &[u64]| of.iter().copied().find(|between| *between > 0).unwrap_or(0);
+        let line = match level {
+            _ if self.line == [0; 3] => return 0,
+            Some(level) if level < 3 => return 0,
+            Some(_) => last_level,
+            None if huge => first(&[huge_memory, memory, last_level]),
+            None => first(&[memory, last_level]),
+        };
         let (entered, until) = (self.cpus[cpu].entered, &mut self.lines_until[cpu]);
         let turn = asked.max(*until);
-        *until = (*until).max(entered) + self.line;
+        *until = (*until).max(entered) + line;
         turn - asked
     }
 
@@ -444,8 +451,8 @@ impl Overlap {
 
     /// How long the piece holds the cpu up that was asked for so.
     pub fn hold(&mut self, number: usize, op: Op, asked: u64, near: bool, latency: &Latency, address: u64) -> Share {
-        let turn = match latency.far && !near && !self.joined {
-            true => self.line_turn(number, asked),
+        let turn = match !near && !self.joined {
+            true => self.line_turn(number, asked, latency.level, latency.huge),
             false => 0,
         };
         let takes = latency.sum() + turn;

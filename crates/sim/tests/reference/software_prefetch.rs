@@ -84,6 +84,7 @@ impl Hierarchy {
             size: 1,
             asked: now,
             refill: 0,
+            huge: false,
         };
         let (mut wait, mut flushed) = (Wait::default(), Vec::new());
         let served = self.memory.served[cpu as usize];

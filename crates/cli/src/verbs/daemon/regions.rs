@@ -76,11 +76,11 @@ impl Regions {
     /// Watches until there is nobody left, the time is up, or a signal asks to end; a dry run until it has something to say.
     pub fn run(&self, watched: &Watched, console: &mut Console) -> Done {
         let whom = self.whom(watched)?;
-        let state = self.state.clone().map_or_else(folder, Ok).map_err(failure)?;
+        let state = self.state.clone().map_or_else(folder, Ok).map_err(refused)?;
         let mut signals = Caught::begin().map_err(|error| Failure::work(format!("signals: {error}")))?;
         // Whoever was left by a run that was killed is helped first, whatever is wrong with what is asked for now.
-        let mut undo = Undo::open(&state).map_err(failure)?;
-        let recovered = undo.recover_here().map_err(failure)?;
+        let mut undo = Undo::open(&state).map_err(refused)?;
+        let recovered = undo.recover_here().map_err(refused)?;
         if recovered > 0 {
             console::warn(format_args!(
                 "{recovered} threads have their cpus again from a run that was killed"
@@ -97,7 +97,7 @@ impl Regions {
         };
         let domains = match self.domains.is_empty() {
             true => None,
-            false => Some(by_hand(&Root::default(), &self.domains).map_err(|error| failure(error.into()))?),
+            false => Some(by_hand(&Root::default(), &self.domains).map_err(|error| refused(error.into()))?),
         };
         let observations = watched.watching.observations();
         if let Some(path) = observations {
@@ -107,7 +107,7 @@ impl Regions {
             Err(RegionsError::OneDomain) if self.preferred.is_some() => {
                 return self.reserve(config, whom, signals, console);
             }
-            prepared => prepared.map_err(failure)?,
+            prepared => prepared.map_err(refused)?,
         };
         let log = observations.map(|path| created(path)).transpose()?;
         let count = prepared.domains().len();
@@ -122,7 +122,7 @@ impl Regions {
                 "dry run, since it is the first time: nothing is changed; `--act` places processes at once"
             }
         });
-        let mut host = prepared.watch(whom, undo, log).map_err(failure)?;
+        let mut host = prepared.watch(whom, undo, log).map_err(refused)?;
         // Started by no service manager: nobody is to be notified.
         let _ = service::notify("READY=1");
         let done = host.run(|| {
@@ -130,16 +130,16 @@ impl Regions {
             came.any(|signal| signal.number != signals::HANGUP)
         });
         let _ = service::notify("STOPPING=1");
-        let mut report = host.end().map_err(failure)?;
+        let mut report = host.end().map_err(refused)?;
         report.recovered_threads += recovered;
         if console.json() {
             console.line(&saved(&report))?;
         } else {
             console.text(&report::live_regions(&report).facts(NAMES))?;
         }
-        done.map_err(failure)?;
+        done.map_err(refused)?;
         if !acts && report.fullest_before_bytes.is_some() {
-            shown.remember().map_err(failure)?;
+            shown.remember().map_err(refused)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -157,7 +157,7 @@ impl Regions {
             ))
         })?;
         let acts = config.acts;
-        let mut reserved = Reserved::begin(Here::new(None), &ways, (level, cpus), config, whom).map_err(failure)?;
+        let mut reserved = Reserved::begin(Here::new(None), &ways, (level, cpus), config, whom).map_err(refused)?;
         console::note(match acts {
             true => "the preferred program has ways of the cache for itself until this ends",
             false => "dry run: nothing is changed; `--act` gives the preferred program ways of the cache",
@@ -166,12 +166,12 @@ impl Regions {
             let mut came = std::iter::from_fn(|| signals.take());
             came.any(|signal| signal.number != signals::HANGUP)
         });
-        let report = reserved.end().map_err(failure)?;
+        let report = reserved.end().map_err(refused)?;
         match console.json() {
             true => console.line(&saved(&report))?,
             false => console.text(&report::live_regions(&report).facts(NAMES))?,
         }
-        done.map_err(failure)?;
+        done.map_err(refused)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -206,7 +206,8 @@ fn number(user: &str, users: &str) -> Option<u32> {
 }
 
 /// A fault of the command line is the user's to change.
-fn failure(error: RegionsError) -> Failure {
+/// A fault of the command line is the user's to change.
+pub fn refused(error: RegionsError) -> Failure {
     match error {
         RegionsError::Domains(_) | RegionsError::UnknownSource(..) => Failure::usage(error),
         error => Failure::work(error),

@@ -46,9 +46,18 @@ pub fn text(processor: &Processor, width: usize, details: bool) -> String {
         text += &strides.text(width);
     }
     let mut said = format!(
-        "  One cpu reads {:.1} GB/s in order, all of them together {:.1} GB/s. The clock runs at {:.0} MHz",
-        processor.stream.one_cpu_gbps, processor.stream.all_cpus_gbps, processor.pace.clock_mhz
+        "  One cpu reads {:.1} GB/s in order, all of them together {:.1} GB/s.",
+        processor.stream.one_cpu_gbps, processor.stream.all_cpus_gbps
     );
+    let [small, huge] = [processor.stream.memory_line_ns, processor.stream.huge_memory_line_ns];
+    if small > 0.0 {
+        said += &format!(" A line of memory takes it {small:.1} ns");
+        if huge > 0.0 {
+            said += &format!(", and {huge:.1} ns on huge pages");
+        }
+        said += " (medians).";
+    }
+    said += &format!(" The clock runs at {:.0} MHz", processor.pace.clock_mhz);
     said += &match processor.pace.instructions_per_clock {
         Some(each) => format!("; short loops that wait for nothing carry out {each:.1} instructions a clock."),
         None => ".".to_string(),

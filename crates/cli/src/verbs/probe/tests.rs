@@ -52,6 +52,8 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
                 one_cpu_gbps: 12.0,
                 all_cpus_gbps: 20.0,
                 last_level_gbps: 0.0,
+                memory_line_ns: 6.25,
+                huge_memory_line_ns: 0.0,
             },
             strides: vec![Point { bytes: 64, ns: 6.0 }],
             transfers: vec![Transfer {

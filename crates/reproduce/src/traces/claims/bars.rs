@@ -72,6 +72,11 @@ impl Stand<'_> {
                 };
                 (held, format!("local: {of} {ours:.1}, {over} {theirs:.1} percent"))
             }
+            Kind::Sooner { of, over, node } => {
+                let (ours, theirs) = (self.run(of)?.latency_ns(*node), self.run(over)?.latency_ns(*node));
+                let held = ours < theirs * (1.0 - NOTHING / 100.0);
+                (held, format!("{of} {ours:.0} ns, {over} {theirs:.0} ns"))
+            }
             Kind::GainsMore { .. } | Kind::Falls { .. } | Kind::Apart { .. } => return None,
         })
     }
@@ -119,7 +124,7 @@ impl Reproduction<'_> {
     }
 
     fn stand<'a>(&mut self, workload: &str, recording: usize, traces: &'a Traces) -> Option<Stand<'a>> {
-        let replayed = self.replayed(workload, recording, &traces.machine).ok()?;
+        let replayed = self.replayed(workload, recording, traces).ok()?;
         Some(Stand { traces, replayed })
     }
 

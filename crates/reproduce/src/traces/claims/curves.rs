@@ -64,9 +64,6 @@ impl Reproduction<'_> {
         }
         let at = rows(curve, name).iter().position(|other| other == row)?;
         item.columns.contains(&column.to_string()).then_some(())?;
-        self.replayed(name, recording, &traces.machine)
-            .ok()?
-            .at(curve, at, column)
-            .ok()
+        self.replayed(name, recording, traces).ok()?.at(curve, at, column).ok()
     }
 }

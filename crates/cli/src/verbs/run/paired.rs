@@ -1,0 +1,162 @@
+//! A program that is paired with caches beside others that run already: the program and they have the cpus of one cache each.
+
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use live::regions::{Config, Here, Linux, RegionsError, Undo, Whom, by_hand, folder, kept_name, prepare};
+use results::LiveRegions;
+use sys::Root;
+use sys::supervise::Supervisor;
+
+use super::{Run, started};
+use crate::console::{self, Console};
+use crate::failure::Failure;
+use crate::verbs::Done;
+use crate::verbs::daemon::refused;
+use crate::verbs::watching::created;
+
+/// Columns that the names of facts take.
+const NAMES: usize = 11;
+
+/// What became of the processes, and how watching ended.
+type Watched = Result<(LiveRegions, Result<(), RegionsError>), RegionsError>;
+
+impl Run {
+    /// Runs the program and pairs it, and what it starts, with caches beside the processes that were named.
+    pub fn pair(&self, console: &mut Console) -> Done {
+        let (program, arguments) = self
+            .command
+            .split_first()
+            .ok_or_else(|| Failure::usage("no program was given"))?;
+        if !self.watching.sets().is_empty() {
+            return Err(Failure::usage("--set is for policies: `--regions-with` has none"));
+        }
+        // A report that cannot be written is refused before a program runs for hours.
+        let place = self.report_file()?;
+        let others = Others::of(&self.regions_with)?;
+        let state = self.state.clone().map_or_else(folder, Ok).map_err(refused)?;
+        let mut undo = Undo::open(&state).map_err(refused)?;
+        let recovered = undo.recover_here().map_err(refused)?;
+        if recovered > 0 {
+            console::warn(format_args!(
+                "{recovered} threads have their cpus again from a run that was killed"
+            ));
+        }
+        let domains = match self.domains.is_empty() {
+            true => None,
+            false => Some(by_hand(&Root::default(), &self.domains).map_err(|error| refused(error.into()))?),
+        };
+        let config = Config {
+            interval: self.watching.interval().unwrap_or(Duration::from_secs(1)),
+            duration: None,
+            preferred: self.preferred.as_deref().map(|name| kept_name(name).to_string()),
+            acts: true,
+            progress: self.progress.clone(),
+        };
+        let prepared = prepare(config, domains, self.watching.source()).map_err(refused)?;
+        if let Some(path) = self.watching.observations() {
+            self.overwrite.allows(path, "the observations")?;
+        }
+        let log = self.watching.observations().map(|path| created(path)).transpose()?;
+        let mut supervisor =
+            Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
+        console::note(format_args!(
+            "working sets are watched by {}, for {} caches; processes have the cpus again that they had before when the program ends",
+            prepared.source(),
+            prepared.domains().len()
+        ));
+        let mut command = Command::new(program);
+        command.args(arguments);
+        let ended = Arc::new(AtomicBool::new(false));
+        let stop = ended.clone();
+        let mut beside: Option<JoinHandle<Watched>> = None;
+        let status = supervisor.run_with(command, |child| {
+            // The host's time is that of its thread, so that it begins there.
+            beside = Some(thread::spawn(move || {
+                let mut host = prepared.watch(others.beside(child), undo, log)?;
+                let done = host.run(|| stop.load(Ordering::Relaxed));
+                Ok((host.end()?, done))
+            }));
+        });
+        ended.store(true, Ordering::Relaxed);
+        // The others have their cpus again before anything is said.
+        let watched = beside.map(JoinHandle::join);
+        let status =
+            status.map_err(|error| Failure::work(format!("cannot run {}: {error}", program.to_string_lossy())))?;
+        // The program has run: nothing that goes wrong from here on changes how it ended.
+        match watched {
+            Some(Ok(Ok((mut report, done)))) => {
+                report.recovered_threads += recovered;
+                if let Err(error) = done {
+                    console::note(format_args!("note: {error}"));
+                }
+                if let Err(failure) = self.say_paired(console, place, &report) {
+                    failure.report();
+                }
+            }
+            Some(Ok(Err(error))) => console::note(format_args!("note: the program was not paired: {error}")),
+            Some(Err(_)) | None => console::note(format_args!("note: the program was not watched to its end")),
+        }
+        Ok(ExitCode::from(u8::try_from(started::code(status)).unwrap_or(1)))
+    }
+
+    fn say_paired(
+        &self,
+        console: &mut Console,
+        place: Option<crate::destination::Destination>,
+        report: &LiveRegions,
+    ) -> Result<(), Failure> {
+        let text = match console.json() {
+            true => super::json(report)?,
+            false => {
+                let facts = report::live_regions(report).facts(NAMES);
+                facts.lines().map(|line| format!("domicile: {line}\n")).collect()
+            }
+        };
+        self.put(console, place, &text, false)
+    }
+}
+
+/// The processes that the program is paired with.
+struct Others {
+    processes: Vec<u32>,
+    names: Vec<String>,
+}
+
+impl Others {
+    /// Numbers are of processes, all else is the name of a program.
+    ///
+    /// Errors: there is no such process now.
+    fn of(asked: &[String]) -> Result<Others, Failure> {
+        let mut here = Here::new(None);
+        let mut others = Others {
+            processes: Vec::new(),
+            names: Vec::new(),
+        };
+        for one in asked {
+            match one.parse::<u32>() {
+                Ok(process) if here.began(process).is_some() => others.processes.push(process),
+                Ok(process) => return Err(refused(RegionsError::Nobody(format!("there is no process {process}")))),
+                Err(_) => {
+                    let named = here.members(&Whom::Name(one.clone())).map_err(Failure::work)?;
+                    if named.is_empty() {
+                        return Err(refused(RegionsError::Nobody(format!("no process is called {one}"))));
+                    }
+                    others.names.push(one.clone());
+                }
+            }
+        }
+        Ok(others)
+    }
+
+    fn beside(self, family: u32) -> Whom {
+        Whom::Beside {
+            family,
+            processes: self.processes,
+            names: self.names,
+        }
+    }
+}
