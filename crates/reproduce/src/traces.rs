@@ -339,6 +339,17 @@ mod tests {
         assert!((base - normal).abs() < 0.05);
     }
 
+    /// What an item says of contention is of its machine, and its bars are not those of items without.
+    #[test]
+    fn contention_makes_another_machine() {
+        let paper = crate::papers::read("verghese96");
+        let of = |item: &str| table(&paper, item).traces.as_ref().unwrap().described().unwrap();
+        assert!(of("table11").memory.is_contended() && !of("table12").memory.is_contended());
+        assert_eq!(of("table10"), of("table11"));
+        assert!(of("table11").check().is_ok());
+        assert_eq!(of("table11").memory.remote_ns, 1330.0);
+    }
+
     /// Bars that are the same in several items are replayed once: what they are made of is the same.
     #[test]
     fn the_base_policy_is_one_in_all_items() {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::UNIX_EPOCH;
 
 use machine::Machine;
+use policy::Cost;
 use serde::{Deserialize, Serialize};
 use sim::misses::{self, MissStream};
 use sim::{Config, PolicySpec, Scheduling};
@@ -35,7 +36,7 @@ pub struct Replayed {
     pub kinds: Kinds,
     /// Which cpus threads were given, and how often one went on on another.
     pub schedule: Scheduling,
-    pub moves: u64,
+    pub moves: Option<u64>,
     /// By what makes a bar; or why it could not be had.
     pub runs: BTreeMap<String, Result<Run, String>>,
     /// Percentages in the order of [`CHAINS`].
@@ -83,14 +84,9 @@ pub struct Run {
 
 impl Kinds {
     fn of(stream: &MissStream, machine: &Machine) -> Kinds {
-        let of_data = |cache: &&results::Cache| {
-            let mut described = machine.caches.iter().filter(|other| other.level == 1);
-            described.any(|other| other.name == cache.name && other.kind != machine::Kind::Instruction)
-        };
-        let caches = stream.run.caches.iter().filter(of_data);
         let mut kinds = Kinds {
             references: stream.run.references,
-            data: caches.map(|cache| cache.accesses).sum(),
+            data: of_data(&stream.run, machine),
             ..Kinds::default()
         };
         let mut fetched = vec![false; stream.pages.len()];
@@ -192,10 +188,10 @@ impl Replayed {
             Scheduling::Next { every_ns } => {
                 format!("each thread goes to the next cpu every {} ms", every_ns / 1_000_000)
             }
-            scheduled => format!(
-                "a small scheduler of the simulator, no real one ({scheduled}), moved threads {} times",
-                self.moves
-            ),
+            scheduled => {
+                let often = self.moves.map_or(String::new(), |moves| format!(" {moves} times"));
+                format!("a small scheduler of the simulator, no real one ({scheduled}), moved threads{often}")
+            }
         };
         let fetches = match (self.fetches, self.whole) {
             (true, _) => "",
@@ -206,10 +202,13 @@ impl Replayed {
             1 => String::new(),
             many => format!("; medians of {many} recordings, of which this is the first"),
         };
+        let misses = match kinds.misses() {
+            0 => String::new(),
+            misses => format!(", {:.0} thousand misses", misses as f64 / 1e3),
+        };
         format!(
-            "{workload}: {:.0} million references, {:.0} thousand misses; {moved}{fetches}{recordings}",
-            kinds.references as f64 / 1e6,
-            kinds.misses() as f64 / 1e3
+            "{workload}: {:.0} million references{misses}; {moved}{fetches}{recordings}",
+            kinds.references as f64 / 1e6
         )
     }
 }
@@ -303,6 +302,14 @@ impl Reproduction<'_> {
             schedule,
             ..Config::new(machine.clone(), Vec::new())
         };
+        let items = self.paper.items.iter().filter_map(|item| item.traces.as_ref());
+        let bars: Vec<(&Bar, u32)> = items
+            .filter(|traces| traces.described().is_ok_and(|described| described == *machine))
+            .flat_map(|traces| traces.bars.iter().map(|bar| (bar, traces.page_us)))
+            .collect();
+        if machine.memory.is_contended() {
+            return Ok(wholes(&trace, &config, &bars, &progress));
+        }
         let (stream, _) = misses::record_to_replay(&trace, &config, &progress).map_err(failed)?;
         let chains = misses::read_chains(&stream);
         let hot = misses::hot_pages(&stream, |_| true);
@@ -312,7 +319,7 @@ impl Reproduction<'_> {
             whole: trace.header().origin == WHOLE,
             kinds,
             schedule,
-            moves: stream.thread_moves(),
+            moves: Some(stream.thread_moves()),
             runs: BTreeMap::new(),
             chains: CHAINS.map(|length| chains.percent_from(length)).to_vec(),
             hot: [
@@ -320,11 +327,6 @@ impl Reproduction<'_> {
                 HOT.map(|percent| hot.by_tlb(percent as f64)).to_vec(),
             ],
         };
-        let items = self.paper.items.iter().filter_map(|item| item.traces.as_ref());
-        let bars: Vec<(&Bar, u32)> = items
-            .filter(|traces| traces.described().is_ok_and(|described| described == *machine))
-            .flat_map(|traces| traces.bars.iter().map(|bar| (bar, traces.page_us)))
-            .collect();
         // What memory is halved by has to be known first.
         for half in [false, true] {
             for (bar, page_us) in bars.iter().filter(|(bar, _)| bar.half_memory == half) {
@@ -332,10 +334,7 @@ impl Reproduction<'_> {
                 if replayed.runs.contains_key(&key) {
                     continue;
                 }
-                let run = match machine.memory.is_contended() {
-                    true => whole(&trace, &config, bar, *page_us, &progress),
-                    false => one(&stream, &config, bar, *page_us, &replayed),
-                };
+                let run = one(&stream, &config, bar, *page_us, &replayed);
                 replayed.runs.insert(key, run);
             }
         }
@@ -343,35 +342,75 @@ impl Reproduction<'_> {
     }
 }
 
-/// The policy of a bar alone, with what pages cost.
-fn of_bar(config: &Config, bar: &Bar, page_us: u32) -> Config {
-    let mut config = config.clone();
-    config.policies = vec![PolicySpec {
-        sets: bar.set.iter().map(|set| format!("{}.{set}", bar.policy)).collect(),
-        ..PolicySpec::new(bar.policy.clone())
-    }];
-    let page_ns = f64::from(page_us) * 1e3;
-    (
-        config.costs.move_page_ns,
-        config.costs.copy_page_ns,
-        config.costs.collapse_ns,
-    ) = (page_ns, page_ns, page_ns);
-    config
+/// Each bar over all references, where cpus wait for one another at memory: the misses of a stream do not.
+fn wholes(trace: &Trace, config: &Config, bars: &[(&Bar, u32)], progress: sim::Progress) -> Replayed {
+    let mut replayed = Replayed {
+        whole: trace.header().origin == WHOLE,
+        schedule: config.schedule,
+        ..Replayed::default()
+    };
+    let mut by_cost: BTreeMap<u32, BTreeMap<String, &Bar>> = BTreeMap::new();
+    for (bar, page_us) in bars {
+        by_cost.entry(*page_us).or_default().insert(key(bar, *page_us), bar);
+    }
+    for (page_us, bars) in by_cost {
+        let config = Config {
+            costs: costs(config, page_us),
+            policies: bars.values().map(|bar| spec(bar)).collect(),
+            ..config.clone()
+        };
+        let simulated = sim::simulate(trace, &config, progress).map_err(|error| error.to_string());
+        for (at, (key, bar)) in bars.into_iter().enumerate() {
+            let run = match &simulated {
+                _ if bar.half_memory => Err("half of the memory is for streams without contention".to_string()),
+                Err(why) => Err(why.clone()),
+                Ok(outcomes) => {
+                    let outcome = &outcomes[at].outcome;
+                    replayed.kinds.references = outcome.references;
+                    replayed.kinds.data = of_data(outcome, &config.machine);
+                    replayed.fetches = replayed.kinds.data < outcome.references;
+                    Ok(Run::of(outcome))
+                }
+            };
+            replayed.runs.insert(key, run);
+        }
+    }
+    replayed
 }
 
-/// One bar over all references: a stream's misses do not wait for one another.
-fn whole(trace: &Trace, config: &Config, bar: &Bar, page_us: u32, progress: sim::Progress) -> Result<Run, String> {
-    if bar.half_memory {
-        return Err("half of the memory is for streams without contention".to_string());
+/// Data references: those that the first level's caches for data were looked up for.
+fn of_data(outcome: &results::Outcome, machine: &Machine) -> u64 {
+    let of_data = |cache: &&results::Cache| {
+        let mut described = machine.caches.iter().filter(|other| other.level == 1);
+        described.any(|other| other.name == cache.name && other.kind != machine::Kind::Instruction)
+    };
+    outcome.caches.iter().filter(of_data).map(|cache| cache.accesses).sum()
+}
+
+fn spec(bar: &Bar) -> PolicySpec {
+    PolicySpec {
+        sets: bar.set.iter().map(|set| format!("{}.{set}", bar.policy)).collect(),
+        ..PolicySpec::new(bar.policy.clone())
     }
-    let simulated = sim::simulate(trace, &of_bar(config, bar, page_us), progress).map_err(|error| error.to_string())?;
-    let one = simulated.first().ok_or("nothing was simulated")?;
-    Ok(Run::of(&one.outcome))
+}
+
+fn costs(config: &Config, page_us: u32) -> Cost {
+    let page_ns = f64::from(page_us) * 1e3;
+    Cost {
+        move_page_ns: page_ns,
+        copy_page_ns: page_ns,
+        collapse_ns: page_ns,
+        ..config.costs
+    }
 }
 
 /// One bar over the stream.
 fn one(stream: &MissStream, config: &Config, bar: &Bar, page_us: u32, before: &Replayed) -> Result<Run, String> {
-    let mut config = of_bar(config, bar, page_us);
+    let mut config = Config {
+        costs: costs(config, page_us),
+        policies: vec![spec(bar)],
+        ..config.clone()
+    };
     if bar.half_memory {
         let whole = Bar {
             half_memory: false,

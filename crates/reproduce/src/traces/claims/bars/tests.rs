@@ -84,3 +84,12 @@ fn a_claim_with_a_field_that_no_such_claim_has_is_refused() {
     let error = claim("pionts = 2.0").unwrap_err().to_string();
     assert!(error.contains("pionts"), "{error}");
 }
+
+#[test]
+fn misses_that_wait_less_on_average_are_sooner() {
+    let claim = |node| format!("kind = \"sooner\"\nof = \"C\"\nover = \"B\"\nnode = \"{node}\"");
+    // 100 over 50 remote misses; then 30 and 50 over 20. None waits for local ones.
+    assert!(held(&claim("remote"), [run(0, 0, 0), run(50, 100, 0), run(80, 30, 0)]));
+    assert!(!held(&claim("remote"), [run(0, 0, 0), run(50, 100, 0), run(80, 50, 0)]));
+    assert!(!held(&claim("local"), [run(0, 0, 0), run(50, 100, 0), run(80, 30, 0)]));
+}
