@@ -339,30 +339,22 @@ fn a_program_follows_its_data_as_an_experiment() {
     assert!(said.contains("has no parameter `perod`"), "{said}");
 }
 
-/// A program that is started beside one that runs already.
-#[test]
-fn a_program_is_paired_with_those_it_is_started_beside() {
-    let Some(scene) = Scene::new() else { return };
-    let before = scene.masks();
+/// The arguments of a run beside the scene's neighbor, with a cache of its own for that.
+fn beside(scene: &Scene, script: &str) -> Vec<String> {
+    let neighbor = scene.busy[1].number().to_string();
     let state = scene.room.path("state");
-    let seen = scene.room.path("seen");
     let [first, second] = scene.halves.each_ref().map(String::as_str);
-    // The program itself sees on which cpus it and its neighbor are, at its end; the other one is not named and not touched.
-    let neighbor = scene.busy[1].number();
-    let program = format!(
-        "end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; done; \
-         grep -h Cpus_allowed_list /proc/$$/status /proc/{neighbor}/status > {seen}; exit 7"
-    );
-    let numbered = neighbor.to_string();
-    let arguments = [
+    let run = [
         "--json",
         "run",
         "--regions-with",
-        &numbered,
+        &neighbor,
         "--preferred",
         "neighbor",
         "--state",
         &state,
+    ];
+    let watched = [
         "--source",
         "referenced",
         "--interval",
@@ -370,27 +362,60 @@ fn a_program_is_paired_with_those_it_is_started_beside() {
         "--domains",
         first,
         second,
-        "--",
-        "sh",
-        "-c",
-        &program,
     ];
+    let program = ["--", "sh", "-c", script];
+    run.iter()
+        .chain(&watched)
+        .chain(&program)
+        .map(|part| (*part).to_string())
+        .collect()
+}
+
+/// Shell: busy until this process and the neighbor have the two halves; `$mine` and `$its` are their lists then.
+fn until_placed(scene: &Scene) -> String {
+    let neighbor = scene.busy[1].number();
+    let [first, second] = &scene.halves;
+    format!(
+        "list() {{ while read -r key value; do [ $key = Cpus_allowed_list: ] && echo $value; done < /proc/$1/status; }}; \
+         while :; do mine=$(list $$); its=$(list {neighbor}); case $mine/$its in {first}/{second}|{second}/{first}) break;; esac; done; "
+    )
+}
+
+/// A program that is started beside one that runs already.
+#[test]
+fn a_program_is_paired_with_those_it_is_started_beside() {
+    let Some(scene) = Scene::new() else { return };
+    let before = scene.masks();
+    let seen = scene.room.path("seen");
+    // The other one is not named.
+    let other = scene.busy[0].number();
+    let script = until_placed(&scene) + &format!("list {other} > {seen}; exit 7");
+    let arguments = beside(&scene, &script);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (_, said) = output(&arguments, 7);
     let report: Value = serde_json::from_str(said.lines().find(|line| line.starts_with('{')).unwrap()).unwrap();
     assert_eq!(report["acted"], true, "{report}");
     assert!(report["restored_threads"].as_u64() >= Some(1), "{report}");
-    let seen = fs::read_to_string(seen).unwrap();
-    let lists: Vec<&str> = seen
-        .lines()
-        .filter_map(|line| Some(line.split_once(':')?.1.trim()))
-        .collect();
-    let mut sorted = lists.clone();
-    sorted.sort_unstable();
-    let mut halves = [first, second];
-    halves.sort_unstable();
-    assert_eq!(sorted, halves, "one cache each: {report}");
+    assert_eq!(fs::read_to_string(seen).unwrap().trim(), before[0]);
     assert_eq!(scene.masks(), before);
     assert!(!scene.undo());
+}
+
+/// A process that the program leaves behind has the cpus that the program began with.
+#[test]
+fn processes_that_a_paired_program_leaves_behind_have_all_cpus() {
+    let Some(scene) = Scene::new() else { return };
+    let room = Room::new();
+    let number = room.path("number");
+    let script = until_placed(&scene) + &format!("sleep 1000 > {number}.out 2>&1 & echo $! > {number}");
+    let arguments = beside(&scene, &script);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    output(&arguments, 0);
+    let left: u32 = fs::read_to_string(number).unwrap().trim().parse().unwrap();
+    let status = fs::read_to_string(format!("/proc/{left}/status")).unwrap();
+    signal(left, "KILL");
+    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    assert_eq!(mask.unwrap().trim(), scene.masks()[0]);
 }
 
 #[test]

@@ -57,10 +57,9 @@ pub enum Whom {
     Name(String),
     /// All processes of a user.
     User(u32),
-    /// A process with all that descend from it, beside others: by number, and by name.
+    /// All that this process has started or adopted, beside others: by number with when each began, and by name.
     Beside {
-        family: u32,
-        processes: Vec<u32>,
+        processes: Vec<(u32, u64)>,
         names: Vec<String>,
     },
 }
@@ -99,6 +98,27 @@ pub fn prepare(
         domains,
         choice,
     })
+}
+
+/// What the program of this process has left behind, as [`sys::supervise::Supervisor::adopt`] keeps it: threads that were started on the cpus
+/// of one of these places get those of this process, with which the program began. Returns how many.
+///
+/// A thread that its owner has pinned to just these cpus is taken for one of them.
+pub fn free_left_behind(places: &[Vec<u32>]) -> u64 {
+    let root = Root::default();
+    let Ok(own) = sys::affinity::allowed(None) else {
+        return 0;
+    };
+    let mut freed = 0;
+    let left = sys::processes::family(&root, std::process::id()).unwrap_or_default();
+    for process in left.into_iter().filter(|&process| process != std::process::id()) {
+        for thread in sys::tasks::demand(&root, process).unwrap_or_default() {
+            let mask = sys::tasks::thread_mask(&root, process, thread.number).ok();
+            let placed = mask.is_some_and(|mask| mask != own && places.contains(&mask));
+            freed += u64::from(placed && sys::affinity::allow(Some(thread.number), &own).is_ok());
+        }
+    }
+    freed
 }
 
 impl Prepared {

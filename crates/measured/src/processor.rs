@@ -151,9 +151,15 @@ impl Memory {
         self.stream.all_cpus_gbps = self.stream.all_cpus_gbps.max(other.stream.all_cpus_gbps);
         self.stream.last_level_gbps = self.stream.last_level_gbps.max(other.stream.last_level_gbps);
         // Medians of both times: of a busy moment too, as programs meet it.
-        self.stream.memory_line_ns = f64::midpoint(self.stream.memory_line_ns, other.stream.memory_line_ns);
-        self.stream.huge_memory_line_ns =
-            f64::midpoint(self.stream.huge_memory_line_ns, other.stream.huge_memory_line_ns);
+        for (ns, other) in [
+            (&mut self.stream.memory_line_ns, other.stream.memory_line_ns),
+            (&mut self.stream.huge_memory_line_ns, other.stream.huge_memory_line_ns),
+        ] {
+            *ns = match *ns > 0.0 && other > 0.0 {
+                true => f64::midpoint(*ns, other),
+                false => ns.max(other),
+            };
+        }
         for (chains, others) in [
             (&mut self.chains, other.chains),
             (&mut self.chains_of_all, other.chains_of_all),

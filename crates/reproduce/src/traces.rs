@@ -31,7 +31,7 @@ pub use streams::{CHAINS, HOT, Replayed};
 pub struct Traces {
     /// The preset that the streams are of.
     pub machine: String,
-    /// What its memory is like where cpus wait for one another there. All references of each bar are then simulated.
+    /// Its memory, where cpus wait for one another there. All references of each bar are then simulated.
     pub contention: Option<Contention>,
     /// What a page costs that is moved, copied or collapsed.
     pub page_us: u32,
@@ -106,6 +106,14 @@ pub(crate) fn rows(curve: Curve, workload: &str) -> Vec<String> {
 impl Traces {
     /// What every file must keep.
     pub(crate) fn check(&self, columns: &[String]) -> Result<(), String> {
+        let streams = self.curve.is_some()
+            || self.bars.iter().any(|bar| bar.half_memory)
+            || self.measures.iter().any(|measure| measure.is_of_stream());
+        if self.contention.is_some() && streams {
+            return Err(
+                "curves, half of the memory and kinds of misses are of streams, and contention has none".to_string(),
+            );
+        }
         match self.curve {
             None if self.bars.is_empty() => return Err("traces have bars, or a curve".to_string()),
             None if self.measures.len() != columns.len() => {
@@ -339,7 +347,7 @@ mod tests {
         assert!((base - normal).abs() < 0.05);
     }
 
-    /// What an item says of contention is of its machine, and its bars are not those of items without.
+    /// An item's contention is of its machine, and its bars are not those of items without.
     #[test]
     fn contention_makes_another_machine() {
         let paper = crate::papers::read("verghese96");
@@ -348,6 +356,29 @@ mod tests {
         assert_eq!(of("table10"), of("table11"));
         assert!(of("table11").check().is_ok());
         assert_eq!(of("table11").memory.remote_ns, 1330.0);
+        let mut other = table(&paper, "table11").traces.clone().unwrap();
+        other.bars[1].half_memory = true;
+        assert!(other.check(&table(&paper, "table11").columns).is_err());
+    }
+
+    /// A claim of shorter misses holds of the paper's own numbers.
+    #[test]
+    fn claims_of_latency_hold_in_the_paper() {
+        let paper = crate::papers::read("verghese96");
+        let item = table(&paper, "table11");
+        for claim in &item.traces.as_ref().unwrap().claims {
+            let super::claims::Kind::Sooner { of: ours, over, node } = &claim.kind else {
+                panic!("{claim:?}");
+            };
+            let column = match node {
+                super::measure::Node::Local => "local",
+                super::measure::Node::Remote => "remote",
+            };
+            for workload in &claim.workloads {
+                let at = |bar: &str| of(item, &format!("{workload}, {bar}"), column);
+                assert!(at(ours) < at(over), "{workload}, {column}");
+            }
+        }
     }
 
     /// Bars that are the same in several items are replayed once: what they are made of is the same.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SourceNotUsed;
 
-/// The result of `daemon --regions --json`.
+/// The result of `daemon --regions --json` and of `run --regions-with ... --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LiveRegions {

@@ -466,7 +466,7 @@ impl Engine {
     }
 }
 
-/// Where a line comes from that is held at a step, or at none of the cpu's.
+/// The place of a line that is held at a step, or at none of the cpu's.
 fn whence(holder: Option<&Step>, on_huge: bool) -> Whence {
     match holder {
         Some(step) if step.far => Whence::LastLevel,

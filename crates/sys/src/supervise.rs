@@ -27,6 +27,29 @@ impl Supervisor {
         })
     }
 
+    /// From now on this process is the parent of what its children leave behind, for as long as it lives.
+    pub fn adopt() -> io::Result<()> {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Into::into)
+    }
+
+    /// Waits for adopted processes that have ended, which would keep their numbers else. One that ended after `child`, which is waited for
+    /// by [`Supervisor::run_with`], waits for that.
+    pub fn reap_adopted(child: u32) {
+        loop {
+            // SAFETY: zeros are a value of this type, which the call fills in.
+            let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            // SAFETY: `ended` is ours, and nobody is reaped.
+            let found = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut ended, options) };
+            // SAFETY: the call filled in the fields of a child that ended, or left zeros.
+            let process = unsafe { ended.si_pid() };
+            let Some(process) = Pid::from_raw(process).filter(|_| found == 0 && process as u32 != child) else {
+                return;
+            };
+            let _ = rustix::process::waitpid(Some(process), WaitOptions::NOHANG);
+        }
+    }
+
     /// Runs a command to its end. What is sent to us meanwhile, or was since the beginning, is sent to it; what the
     /// terminal sends it gets by itself. If we are killed, so is it.
     ///

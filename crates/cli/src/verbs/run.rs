@@ -72,6 +72,9 @@ const MOST_BYTES: u64 = 1 << 20;
 /// so that those are counted and not made. What can be copied is: under these policies the program's text, and what else of its
 /// files is never written, come from a copy on the node that each process begins on (`--text`). Data of which a program asks for
 /// its node's copy (domicile_replicated_create(3)) is told of as well. The report says which of these ran and what they cost.
+///
+/// On a machine with several caches of one level `--regions-with` pairs the program with caches beside others. The program is not started
+/// where all cpus share each cache. Processes of a name that begin later are paired, too.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile run --slots cg.toml -- ./cg\n  \
                   domicile run --slots cg.toml --report cg.json --json -- ./cg\n  \
@@ -192,7 +195,7 @@ impl Run {
             _ if !self.watching.is_unused() => {
                 return Err(Failure::usage(format!(
                     "--set, --interval, --source and --observations are for pages that move between nodes: add `--policy` with \
-                     one of {}",
+                     one of {}. All but --set are for `--regions-with`, too",
                     moving().join(", ")
                 )));
             }

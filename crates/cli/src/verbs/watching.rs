@@ -32,7 +32,7 @@ pub struct Watching {
     interval: Option<Duration>,
 
     /// Where it is known from which pages are touched: hardware, damon, hint-faults, write-faults or soft-dirty; for `daemon
-    /// --regions` referenced, damon or resctrl [default: the first of them that works here]
+    /// --regions` and `run --regions-with` referenced, damon or resctrl [default: the first of them that works here]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 

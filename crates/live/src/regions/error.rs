@@ -44,7 +44,8 @@ pub enum RegionsError {
     )]
     Damaged { path: PathBuf, error: serde_json::Error },
     #[error(
-        "another daemon --regions keeps its state in {}: stop it, or name another folder with --state", .0.display()
+        "another `daemon --regions` or `run --regions-with` keeps its state in {}: let it end, or name another folder with --state",
+        .0.display()
     )]
     Busy(PathBuf),
     #[error("there is no folder for the state of this user: XDG_RUNTIME_DIR is not set; name one with --state")]

@@ -109,18 +109,11 @@ impl Linux for Here {
             },
             Whom::Name(name) => self.of_name(name)?,
             Whom::User(user) => self.of_user(*user)?,
-            Whom::Beside {
-                family,
-                processes,
-                names,
-            } => {
-                let mut found = processes::family(&self.root, *family)?;
-                // Those that have ended are nobody any more.
-                found.extend(
-                    processes
-                        .iter()
-                        .filter(|&&process| tasks::lives_since(&self.root, process).is_some()),
-                );
+            Whom::Beside { processes, names } => {
+                let mut found = processes::family(&self.root, mine)?;
+                // A later process of the same number is another one.
+                let there = |(process, began): &&(u32, u64)| tasks::lives_since(&self.root, *process) == Some(*began);
+                found.extend(processes.iter().filter(there).map(|(process, _)| *process));
                 for name in names {
                     found.extend(self.of_name(name)?);
                 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;
+use sys::mappings::details;
 use sys::memory::{Area, Size};
 
 use super::chains::BYTES;
@@ -87,11 +88,19 @@ fn of_readers(readers: u32, effort: Effort) -> f64 {
     (each * 8 * u64::from(readers)) as f64 / slowest / 1e9
 }
 
-/// Nanoseconds a line of what lies on small pages, and on huge ones, read in turn. 0 where the system has no such memory.
+/// Nanoseconds a line of what lies on small pages, and on huge ones, read in turn; 0 where the system gives none.
 fn lines(effort: Effort) -> [f64; 2] {
     let mut areas = [Size::Small, Size::Huge].map(|size| Area::map(BYTES as usize, size).ok());
     for area in areas.iter_mut().flatten() {
         area.as_mut_slice().fill(1);
+    }
+    // The system may have small ones only.
+    let huge = |area: &mut Area| details(area.span()).map(|all| all.iter().map(|of| of.huge_bytes).sum());
+    if areas[1]
+        .as_mut()
+        .is_some_and(|area| huge(area).is_ok_and(|bytes: u64| bytes < BYTES))
+    {
+        areas[1] = None;
     }
     let mut seen = [const { Vec::new() }; 2];
     for _ in 0..2 * rounds(effort) {

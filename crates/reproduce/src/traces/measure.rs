@@ -75,6 +75,23 @@ impl Measure {
         }
     }
 
+    /// Whether it is read off a stream of misses, which there is none of where misses wait for one another.
+    pub fn is_of_stream(self) -> bool {
+        use Measure::*;
+        matches!(
+            self,
+            InstructionStall
+                | DataStall
+                | InstructionPages
+                | DataPages
+                | ReadMisses
+                | WriteMisses
+                | InstructionMisses
+                | TlbReads
+                | TlbWrites
+        )
+    }
+
     /// The number of a bar, or why there is none.
     pub fn of(self, replayed: &Replayed, traces: &Traces, bar: &Bar) -> Result<f64, String> {
         let run = replayed.run(traces, bar)?;
@@ -93,8 +110,8 @@ impl Measure {
             Measure::Local => run.local_percent(),
             Measure::Stall => run.stall() as f64 / MILLION,
             Measure::User => (run.user + run.stall()) as f64 / MILLION,
-            Measure::LocalLatency => run.latency_ns(Node::Local) / THOUSAND,
-            Measure::RemoteLatency => run.latency_ns(Node::Remote) / THOUSAND,
+            Measure::LocalLatency => latency_us(run, Node::Local)?,
+            Measure::RemoteLatency => latency_us(run, Node::Remote)?,
             Measure::Overhead => run.overhead as f64 / MILLION,
             Measure::Run => run.time() as f64 / MILLION,
             Measure::Normal => normal(run.time())?,
@@ -120,6 +137,11 @@ impl Measure {
 
 fn first(traces: &Traces) -> Result<&Bar, String> {
     traces.baseline().ok_or_else(|| "there is no first bar".to_string())
+}
+
+fn latency_us(run: &Run, node: Node) -> Result<f64, String> {
+    let ns = run.latency_ns(node).ok_or("there was no such miss")?;
+    Ok(ns / THOUSAND)
 }
 
 fn saved(of: u64, first: u64) -> f64 {

@@ -11,7 +11,7 @@ use machine::Machine;
 use policy::Cost;
 use serde::{Deserialize, Serialize};
 use sim::misses::{self, MissStream};
-use sim::{Config, PolicySpec, Scheduling};
+use sim::{Config, PolicySpec, Scheduling, SimError};
 use trace::Trace;
 
 use super::measure::Node;
@@ -70,6 +70,9 @@ pub struct Run {
     /// All that no policy of homes changes: computing, caches, the TLB.
     pub user: u64,
     pub local_stall: u64,
+    /// Of that, for requests to write lines that others hold: they are no misses.
+    #[serde(default)]
+    pub upgrades: u64,
     pub remote_stall: u64,
     pub overhead: u64,
     pub local: u64,
@@ -118,6 +121,7 @@ impl Run {
         Run {
             user: time.busy + time.cache_stall + time.tlb_stall + time.prefetch_stall,
             local_stall: time.local_stall,
+            upgrades: outcome.caches.iter().map(|cache| cache.stall_ns.upgrade).sum(),
             remote_stall: time.remote_stall,
             overhead: time.policy_overhead,
             local: memory.local,
@@ -139,13 +143,13 @@ impl Run {
         self.user + self.stall() + self.overhead
     }
 
-    /// What a miss waits on average.
-    pub fn latency_ns(&self, node: Node) -> f64 {
+    /// The average time that a miss waits; none where there was no such miss.
+    pub fn latency_ns(&self, node: Node) -> Option<f64> {
         let (stall, misses) = match node {
-            Node::Local => (self.local_stall, self.local),
+            Node::Local => (self.local_stall - self.upgrades.min(self.local_stall), self.local),
             Node::Remote => (self.remote_stall, self.remote),
         };
-        stall as f64 / misses.max(1) as f64
+        (misses > 0).then(|| stall as f64 / misses as f64)
     }
 
     pub fn local_percent(&self) -> f64 {
@@ -308,7 +312,7 @@ impl Reproduction<'_> {
             .flat_map(|traces| traces.bars.iter().map(|bar| (bar, traces.page_us)))
             .collect();
         if machine.memory.is_contended() {
-            return Ok(wholes(&trace, &config, &bars, &progress));
+            return wholes(&trace, &config, &bars, &progress).map_err(failed);
         }
         let (stream, _) = misses::record_to_replay(&trace, &config, &progress).map_err(failed)?;
         let chains = misses::read_chains(&stream);
@@ -343,7 +347,7 @@ impl Reproduction<'_> {
 }
 
 /// Each bar over all references, where cpus wait for one another at memory: the misses of a stream do not.
-fn wholes(trace: &Trace, config: &Config, bars: &[(&Bar, u32)], progress: sim::Progress) -> Replayed {
+fn wholes(trace: &Trace, config: &Config, bars: &[(&Bar, u32)], progress: sim::Progress) -> Result<Replayed, SimError> {
     let mut replayed = Replayed {
         whole: trace.header().origin == WHOLE,
         schedule: config.schedule,
@@ -359,23 +363,16 @@ fn wholes(trace: &Trace, config: &Config, bars: &[(&Bar, u32)], progress: sim::P
             policies: bars.values().map(|bar| spec(bar)).collect(),
             ..config.clone()
         };
-        let simulated = sim::simulate(trace, &config, progress).map_err(|error| error.to_string());
-        for (at, (key, bar)) in bars.into_iter().enumerate() {
-            let run = match &simulated {
-                _ if bar.half_memory => Err("half of the memory is for streams without contention".to_string()),
-                Err(why) => Err(why.clone()),
-                Ok(outcomes) => {
-                    let outcome = &outcomes[at].outcome;
-                    replayed.kinds.references = outcome.references;
-                    replayed.kinds.data = of_data(outcome, &config.machine);
-                    replayed.fetches = replayed.kinds.data < outcome.references;
-                    Ok(Run::of(outcome))
-                }
-            };
-            replayed.runs.insert(key, run);
+        let simulated = sim::simulate(trace, &config, progress)?;
+        for (key, simulated) in bars.into_keys().zip(&simulated) {
+            let outcome = &simulated.outcome;
+            replayed.kinds.references = outcome.references;
+            replayed.kinds.data = of_data(outcome, &config.machine);
+            replayed.fetches = replayed.kinds.data < outcome.references;
+            replayed.runs.insert(key, Ok(Run::of(outcome)));
         }
     }
-    replayed
+    Ok(replayed)
 }
 
 /// Data references: those that the first level's caches for data were looked up for.

@@ -188,7 +188,7 @@ impl Lane {
     }
 }
 
-/// Where a line comes to a core from.
+/// The place that a line comes to a core from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Whence {
     /// Its first or second level.

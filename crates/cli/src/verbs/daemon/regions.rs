@@ -206,7 +206,6 @@ fn number(user: &str, users: &str) -> Option<u32> {
 }
 
 /// A fault of the command line is the user's to change.
-/// A fault of the command line is the user's to change.
 pub fn refused(error: RegionsError) -> Failure {
     match error {
         RegionsError::Domains(_) | RegionsError::UnknownSource(..) => Failure::usage(error),

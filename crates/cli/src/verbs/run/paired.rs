@@ -21,8 +21,8 @@ use crate::verbs::watching::created;
 /// Columns that the names of facts take.
 const NAMES: usize = 11;
 
-/// What became of the processes, and how watching ended.
-type Watched = Result<(LiveRegions, Result<(), RegionsError>), RegionsError>;
+/// The report, or why threads may not have their cpus again, and how watching ended. Nothing where it did not begin.
+type Watched = Option<(Result<LiveRegions, RegionsError>, Result<(), RegionsError>)>;
 
 impl Run {
     /// Runs the program and pairs it, and what it starts, with caches beside the processes that were named.
@@ -31,12 +31,7 @@ impl Run {
             .command
             .split_first()
             .ok_or_else(|| Failure::usage("no program was given"))?;
-        if !self.watching.sets().is_empty() {
-            return Err(Failure::usage("--set is for policies: `--regions-with` has none"));
-        }
-        // A report that cannot be written is refused before a program runs for hours.
-        let place = self.report_file()?;
-        let others = Others::of(&self.regions_with)?;
+        // Whoever was left by a run that was killed is helped first, whatever is wrong with what is asked for now.
         let state = self.state.clone().map_or_else(folder, Ok).map_err(refused)?;
         let mut undo = Undo::open(&state).map_err(refused)?;
         let recovered = undo.recover_here().map_err(refused)?;
@@ -45,6 +40,12 @@ impl Run {
                 "{recovered} threads have their cpus again from a run that was killed"
             ));
         }
+        if !self.watching.sets().is_empty() {
+            return Err(Failure::usage("--set is for policies: `--regions-with` has none"));
+        }
+        // A report that cannot be written is refused before a program runs for hours.
+        let place = self.report_file()?;
+        let others = Others::of(&self.regions_with)?;
         let domains = match self.domains.is_empty() {
             true => None,
             false => Some(by_hand(&Root::default(), &self.domains).map_err(|error| refused(error.into()))?),
@@ -61,8 +62,11 @@ impl Run {
             self.overwrite.allows(path, "the observations")?;
         }
         let log = self.watching.observations().map(|path| created(path)).transpose()?;
+        let places: Vec<Vec<u32>> = prepared.domains().iter().map(|domain| domain.cpus.clone()).collect();
         let mut supervisor =
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
+        // What the program leaves behind is still what it has started.
+        Supervisor::adopt().map_err(Failure::work)?;
         console::note(format_args!(
             "working sets are watched by {}, for {} caches; processes have the cpus again that they had before when the program ends",
             prepared.source(),
@@ -76,20 +80,28 @@ impl Run {
         let status = supervisor.run_with(command, |child| {
             // The host's time is that of its thread, so that it begins there.
             beside = Some(thread::spawn(move || {
-                let mut host = prepared.watch(others.beside(child), undo, log)?;
-                let done = host.run(|| stop.load(Ordering::Relaxed));
-                Ok((host.end()?, done))
+                let watched = prepared.watch(others.beside(), undo, log);
+                let mut host = watched
+                    .inspect_err(|error| console::warn(format_args!("the program is not paired: {error}")))
+                    .ok()?;
+                let done = host.run(|| {
+                    Supervisor::reap_adopted(child);
+                    stop.load(Ordering::Relaxed)
+                });
+                Some((host.end(), done))
             }));
         });
         ended.store(true, Ordering::Relaxed);
         // The others have their cpus again before anything is said.
         let watched = beside.map(JoinHandle::join);
+        let freed = live::regions::free_left_behind(&places);
         let status =
             status.map_err(|error| Failure::work(format!("cannot run {}: {error}", program.to_string_lossy())))?;
         // The program has run: nothing that goes wrong from here on changes how it ended.
         match watched {
-            Some(Ok(Ok((mut report, done)))) => {
+            Some(Ok(Some((Ok(mut report), done)))) => {
                 report.recovered_threads += recovered;
+                report.restored_threads += freed;
                 if let Err(error) = done {
                     console::note(format_args!("note: {error}"));
                 }
@@ -97,8 +109,16 @@ impl Run {
                     failure.report();
                 }
             }
-            Some(Ok(Err(error))) => console::note(format_args!("note: the program was not paired: {error}")),
-            Some(Err(_)) | None => console::note(format_args!("note: the program was not watched to its end")),
+            Some(Ok(Some((Err(error), _)))) => console::warn(format_args!(
+                "threads may not have their cpus again: {error}. {} keeps them, and the next run with --regions-with gives them back",
+                state.display()
+            )),
+            Some(Err(_)) => console::warn(format_args!(
+                "the program was not watched to its end, and threads may not have their cpus again. {} keeps them, and the next run \
+                 with --regions-with gives them back",
+                state.display()
+            )),
+            Some(Ok(None)) | None => {}
         }
         Ok(ExitCode::from(u8::try_from(started::code(status)).unwrap_or(1)))
     }
@@ -122,7 +142,7 @@ impl Run {
 
 /// The processes that the program is paired with.
 struct Others {
-    processes: Vec<u32>,
+    processes: Vec<(u32, u64)>,
     names: Vec<String>,
 }
 
@@ -138,8 +158,10 @@ impl Others {
         };
         for one in asked {
             match one.parse::<u32>() {
-                Ok(process) if here.began(process).is_some() => others.processes.push(process),
-                Ok(process) => return Err(refused(RegionsError::Nobody(format!("there is no process {process}")))),
+                Ok(process) => match here.began(process) {
+                    Some(began) => others.processes.push((process, began)),
+                    None => return Err(refused(RegionsError::Nobody(format!("there is no process {process}")))),
+                },
                 Err(_) => {
                     let named = here.members(&Whom::Name(one.clone())).map_err(Failure::work)?;
                     if named.is_empty() {
@@ -152,9 +174,8 @@ impl Others {
         Ok(others)
     }
 
-    fn beside(self, family: u32) -> Whom {
+    fn beside(self) -> Whom {
         Whom::Beside {
-            family,
             processes: self.processes,
             names: self.names,
         }

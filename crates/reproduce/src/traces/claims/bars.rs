@@ -73,7 +73,7 @@ impl Stand<'_> {
                 (held, format!("local: {of} {ours:.1}, {over} {theirs:.1} percent"))
             }
             Kind::Sooner { of, over, node } => {
-                let (ours, theirs) = (self.run(of)?.latency_ns(*node), self.run(over)?.latency_ns(*node));
+                let (ours, theirs) = (self.run(of)?.latency_ns(*node)?, self.run(over)?.latency_ns(*node)?);
                 let held = ours < theirs * (1.0 - NOTHING / 100.0);
                 (held, format!("{of} {ours:.0} ns, {over} {theirs:.0} ns"))
             }
