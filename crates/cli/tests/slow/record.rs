@@ -224,13 +224,25 @@ fn a_budget_takes_nothing_from_a_short_run() {
 fn an_advice_keeps_to_its_budget() {
     let room = Room::new();
     let program = stages(&room, false);
-    let arguments = ["advise", "--json", "--budget", "2s", "--", &program, "forever"];
-    let advice = &json(&arguments)[0];
+    let counted = |advice: &Value| {
+        advice["policies"][0]["windows"]["counted"]
+            .as_array()
+            .map_or(0, Vec::len)
+    };
+    // How many depends on how fast simulations are here: a machine that others keep busy needs longer for the same.
+    let advices = ["2s", "10s", "50s"].map(|budget| {
+        let arguments = ["advise", "--json", "--budget", budget, "--", &program, "forever"];
+        move || json(&arguments).remove(0)
+    });
+    let advice = advices
+        .iter()
+        .map(|advise| advise())
+        .find(|advice| counted(advice) >= 4)
+        .unwrap();
     let notes = advice["notes"].to_string();
     let verdict = advice["verdict"].as_str().unwrap();
-    // How many depends on how fast simulations are here.
-    let windows = advice["policies"][0]["windows"]["counted"].as_array().unwrap().len();
-    assert!((4..=20).contains(&windows), "{windows}");
+    let windows = counted(&advice);
+    assert!(windows <= 20, "{windows}");
     assert!(
         verdict.contains(&format!("Rests on {windows} windows with")),
         "{verdict}"

@@ -10,6 +10,9 @@ use crate::traces::{Bar, Traces};
 /// Percent of a run's time that are nothing within one recording; recordings show what is nothing from one to the next.
 const NOTHING: f64 = 0.05;
 
+/// Percent by which misses of one recording are shorter at least, where they are called so.
+const SHORTER: f64 = 1.0;
+
 /// The bars of an item over one workload's stream.
 struct Stand<'a> {
     traces: &'a Traces,
@@ -74,7 +77,7 @@ impl Stand<'_> {
             }
             Kind::Sooner { of, over, node } => {
                 let (ours, theirs) = (self.run(of)?.latency_ns(*node)?, self.run(over)?.latency_ns(*node)?);
-                let held = ours < theirs * (1.0 - NOTHING / 100.0);
+                let held = ours < theirs * (1.0 - SHORTER / 100.0);
                 (held, format!("{of} {ours:.0} ns, {over} {theirs:.0} ns"))
             }
             Kind::GainsMore { .. } | Kind::Falls { .. } | Kind::Apart { .. } => return None,

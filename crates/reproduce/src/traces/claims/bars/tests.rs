@@ -92,4 +92,7 @@ fn misses_that_wait_less_on_average_are_sooner() {
     assert!(held(&claim("remote"), [run(0, 0, 0), run(50, 100, 0), run(80, 30, 0)]));
     assert!(!held(&claim("remote"), [run(0, 0, 0), run(50, 100, 0), run(80, 50, 0)]));
     assert!(!held(&claim("local"), [run(0, 0, 0), run(50, 100, 0), run(80, 30, 0)]));
+    // 2 and 1.99, and 1.97.
+    assert!(!held(&claim("remote"), [run(0, 0, 0), run(0, 200, 0), run(0, 199, 0)]));
+    assert!(held(&claim("remote"), [run(0, 0, 0), run(0, 200, 0), run(0, 197, 0)]));
 }
