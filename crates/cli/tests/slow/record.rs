@@ -224,7 +224,7 @@ fn a_budget_takes_nothing_from_a_short_run() {
 fn an_advice_keeps_to_its_budget() {
     let room = Room::new();
     let program = stages(&room, false);
-    let counted = |advice: &Value| {
+    let counted = |advice: &serde_json::Value| {
         advice["policies"][0]["windows"]["counted"]
             .as_array()
             .map_or(0, Vec::len)
