@@ -213,6 +213,7 @@ fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
     }
     latency(&at("hit_ns"), cache.hit_ns)?;
     latency(&at("transfer_ns"), cache.transfer_ns)?;
+    others(&at("others_gbps"), cache, machine)?;
     range(&at("cpus_per_instance"), cache.cpus_per_instance, 1, CPUS_MAX)?;
     if machine.cpus > cache.cpus_per_instance && !machine.cpus.is_multiple_of(cache.cpus_per_instance) {
         return Err(Fault::value(
@@ -226,6 +227,33 @@ fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
     }
     Ok(())
 }
+
+/// Nobody else brings lines into the first cache that a core asks.
+fn others(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
+    let nearer = |kind: Kind| {
+        let mut nearer = machine.caches.iter().filter(|other| other.level < cache.level);
+        nearer.any(|other| other.kind == Kind::Unified || other.kind == kind)
+    };
+    let behind = match cache.kind {
+        Kind::Unified => nearer(Kind::Data) && nearer(Kind::Instruction),
+        kind => nearer(kind),
+    };
+    let most = if behind { OTHERS_MAX } else { 0.0 };
+    if (0.0..=most).contains(&cache.others_gbps) {
+        return Ok(());
+    }
+    let allowed = match behind {
+        true => format!("a number from 0 to {OTHERS_MAX}"),
+        false => {
+            "0, because this is the first cache that a core asks, and others bring lines only into caches behind it"
+                .to_string()
+        }
+    };
+    Err(Fault::value(key, cache.others_gbps, allowed))
+}
+
+/// More than any cache takes in.
+const OTHERS_MAX: f64 = 10_000.0;
 
 fn masks(key: &str, IndexHash { slices, masks }: &IndexHash, line_bytes: u32) -> Result<(), Fault> {
     let slices = *slices;

@@ -21,6 +21,7 @@
 //! | `cache.index` | `physical` | or `virtual` |
 //! | `cache.hit_ns` | | what a hit waits, beyond the instruction itself |
 //! | `cache.transfer_ns` | a hit's | what a line waits that another core beneath the cache holds modified |
+//! | `cache.others_gbps` | 0 | GB/s of lines that programs which are not simulated bring into an instance; not of the first cache that a core asks |
 //! | `cache.write` | `back` | or `through` |
 //! | `cache.allocate_on_write` | true for `back`, false for `through` | whether a store that misses brings the line in |
 //! | `cache.inclusive` | false | whether what it evicts leaves the nearer caches too |
@@ -223,6 +224,7 @@ fn cache(mut keys: Keys, lines: &mut Lines) -> Result<Cache, Fault> {
         hash: keys.table("hash", lines)?.map(|keys| hash(keys, lines)).transpose()?,
         hit_ns: keys.required_number("hit_ns", lines)?,
         transfer_ns: keys.number("transfer_ns", lines)?.unwrap_or(0.0),
+        others_gbps: keys.number("others_gbps", lines)?.unwrap_or(0.0),
         write,
         allocate_on_write: keys.flag("allocate_on_write", lines)?.unwrap_or(write == Write::Back),
         inclusive: keys.flag("inclusive", lines)?.unwrap_or(false),

@@ -142,6 +142,10 @@ pub struct Cache {
     /// What a line takes that a core beneath this cache holds modified, and another one beneath it asks for; 0: a hit.
     #[serde(skip_serializing_if = "is_nothing")]
     pub transfer_ns: f64,
+    /// GB/s of lines that others bring into one instance: programs that are not simulated, in other virtual machines or beside this one.
+    /// What this program does not use for a while makes room for them.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub others_gbps: f64,
     pub write: Write,
     pub allocate_on_write: bool,
     /// Whether a line that this cache evicts is also taken out of the caches above it.

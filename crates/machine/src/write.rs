@@ -153,6 +153,9 @@ impl Toml {
         if cache.transfer_ns > 0.0 {
             self.key("transfer_ns", number(cache.transfer_ns));
         }
+        if cache.others_gbps > 0.0 {
+            self.key("others_gbps", number(cache.others_gbps));
+        }
         let write = match cache.write {
             Write::Back => "back",
             Write::Through => "through",

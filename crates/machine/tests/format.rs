@@ -230,6 +230,17 @@ fn rules_about_several_keys() {
             "m.toml:22: cache[1].cpus_per_instance: found 2; allowed: a divisor of cpus = 3",
         ),
         (
+            "cpus_per_instance = 2",
+            "cpus_per_instance = 2\nothers_gbps = -1",
+            "m.toml:23: cache[1].others_gbps: found -1; allowed: a number from 0 to 10000",
+        ),
+        (
+            "name = \"L1\"",
+            "name = \"L1\"\nothers_gbps = 1",
+            "m.toml:8: cache[0].others_gbps: found 1; allowed: 0, because this is the first cache that a core asks, and \
+             others bring lines only into caches behind it",
+        ),
+        (
             "local_ns = 100",
             "local_ns = 1\ndistances = [[10, 20]]",
             "m.toml:27: memory.distances[0]: found 2 distances; allowed: one for each of the 1 nodes",
@@ -384,6 +395,7 @@ fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
                 hash,
                 hit_ns,
                 transfer_ns: if inclusive { 2.0 * hit_ns } else { 0.0 },
+                others_gbps: if position > 1 && through { hit_ns } else { 0.0 },
                 write: if through { Write::Through } else { Write::Back },
                 allocate_on_write: allocate,
                 inclusive,

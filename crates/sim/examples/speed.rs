@@ -132,6 +132,7 @@ fn machine(cpus: u32) -> Machine {
         hash: None,
         hit_ns,
         transfer_ns: 0.0,
+        others_gbps: 0.0,
         write: Write::Back,
         allocate_on_write: true,
         inclusive: false,

@@ -22,17 +22,21 @@ pub const BROUGHT: u32 = PERM;
 /// Line numbers must be below this.
 pub const LINES_MAX: u32 = (1 << 29) - 1;
 
+/// The number of all lines of others ([`crate::others`]), which nobody looks up.
+pub const OTHERS: u32 = LINES_MAX;
+
 const SHIFT: u32 = 3;
+/// All bits of a state are set, which no line of others has.
 const EMPTY: u32 = u32::MAX;
 
-/// A line that left a cache, if there was one.
+/// A line of the program that left a cache, if there was one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone(u32);
 
 impl Gone {
     #[inline(always)]
     pub fn line(self) -> Option<u32> {
-        (self.0 != EMPTY).then_some(self.0 >> SHIFT)
+        Some(self.0 >> SHIFT).filter(|&line| line != OTHERS)
     }
 
     /// Whether there was a line, and it was dirty.
@@ -216,7 +220,7 @@ impl Cache {
     /// Takes a line in, as the most recently used; returns the line that made room.
     #[inline(always)]
     pub fn fill<const WAYS: usize>(&mut self, set: usize, line: u32, state: u32) -> Gone {
-        debug_assert!(line < LINES_MAX);
+        debug_assert!(line <= LINES_MAX);
         let entry = line << SHIFT | state;
         let ways = if WAYS == 0 { self.ways } else { WAYS };
         let way = match (WAYS, self.orders.get_mut(set)) {

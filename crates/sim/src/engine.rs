@@ -23,6 +23,7 @@ use crate::homes::{Homes, touch};
 use crate::layout::Layout;
 use crate::lookup::{self, SetLine};
 use crate::memory::Memory;
+use crate::others::Others;
 use crate::outcome::Tally;
 use crate::overlap::{self, Loads, Overlap};
 use crate::pages::PageTable;
@@ -109,6 +110,8 @@ pub struct Engine {
     pub shadows: Vec<Recency>,
     /// What the shadows know ([`crate::layout::Place::arena`]).
     pub arenas: Vec<Arena>,
+    /// What others brought into caches that they share.
+    pub others: Others,
     pub tlbs: Vec<Tlb>,
     /// Where some data is translated by huge pages.
     pub huge_pages: Option<Box<HugePages>>,
@@ -184,6 +187,7 @@ impl Engine {
         let copies_max = u64::from(LINES_MAX >> (layout.page_bits - finest));
         Ok(Engine {
             steps: Steps::new(&layout),
+            others: Others::new(&layout),
             caches,
             shadows,
             arenas: layout

@@ -80,6 +80,8 @@ pub fn can_split(machine: &Machine, order: Order, threads: usize, traits: Traits
     let fixed = |kind: usize| !layout.caches[kind].depends_on_placement(machine.page_bytes);
     let outer = |route: &[usize]| route.iter().skip(1).all(|&kind| !layout.caches[kind].inclusive);
     machine.cpus == 1
+        // When a piece comes decides what others have left in a cache.
+        && machine.caches.iter().all(|cache| cache.others_gbps == 0.0)
         // What an outer cache holds decides where a prefetcher's lines come from.
         && machine.caches.iter().all(|cache| cache.prefetch.is_none())
         && machine.prefetch.is_none()

@@ -18,6 +18,8 @@ pub struct Shape {
     pub hit: Units,
     /// What a line takes that another core beneath it holds modified; 0: a hit.
     pub transfer: Units,
+    /// Lines of others come so far apart; 0: none come.
+    pub others: Units,
     pub write_back: bool,
     pub allocate_on_write: bool,
     pub inclusive: bool,
@@ -61,6 +63,10 @@ impl Shape {
             ways: cache.ways as usize,
             hit: units(cache.hit_ns),
             transfer: units(cache.transfer_ns),
+            others: match cache.others_gbps > 0.0 {
+                true => units(f64::from(cache.line_bytes) / cache.others_gbps).max(1),
+                false => 0,
+            },
             write_back: cache.write == Write::Back,
             allocate_on_write: cache.allocate_on_write,
             inclusive: cache.inclusive,

@@ -38,6 +38,7 @@ mod meeting;
 mod memory;
 mod miss_path;
 pub mod misses;
+mod others;
 mod outcome;
 mod overlap;
 mod pages;

@@ -1,7 +1,7 @@
 //! What happens to a piece that its first cache cannot serve: lookups outwards, memory, fills,
 //! evictions, writes that are passed on, and whose stall it was.
 
-use crate::cache::{BROUGHT, DIRTY, PERM, WATCH};
+use crate::cache::{BROUGHT, DIRTY, Gone, PERM, WATCH};
 use crate::clock::UNCLASSED;
 use crate::coherence::Supply;
 use crate::counts::Class;
@@ -124,6 +124,7 @@ impl Engine {
     /// Looks a piece up in a cache of its route after the first.
     #[inline(always)]
     fn next_cache<const CLASSES: bool>(&mut self, a: &Access, at: usize, step: &Step) -> Lookup {
+        self.others_come(a, step);
         let place = self.set_line(a, step);
         let instance = step.instance as usize;
         let shadow = match CLASSES {
@@ -296,6 +297,12 @@ impl Engine {
         let counts = &mut self.counts[step.counts as usize];
         let gone = take_in::<0>(&mut self.caches[step.instance as usize], counts, place, state);
         self.taken_in(step, place);
+        self.made_room(a, step, gone);
+    }
+
+    /// What a line that came to a cache did to the one that made room for it.
+    #[inline(always)]
+    pub fn made_room(&mut self, a: &Access, step: &Step, gone: Gone) {
         if (gone.state() & (WATCH | DIRTY) != 0 || step.inclusive)
             && let Some(line) = gone.line()
         {

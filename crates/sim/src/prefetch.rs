@@ -309,6 +309,16 @@ impl Engine {
         })
     }
 
+    /// Whether the cache at a step holds the line of a piece; nothing is counted.
+    pub fn holds(&mut self, a: &Access, at: usize) -> bool {
+        let step = self.steps.get(at);
+        self.others_come(a, &step);
+        let place = self.set_line(a, &step);
+        self.caches[step.instance as usize]
+            .find(place.set, place.line)
+            .is_some()
+    }
+
     /// Brings a line of the piece's page to the cache at a step, unless it is there. `own`: its own prefetcher does.
     /// Returns whether it was brought.
     pub fn bring(&mut self, a: &Access, at: usize, line: u32, own: bool) -> bool {
@@ -325,13 +335,7 @@ impl Engine {
             ..*a
         };
         let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
-        let holds = |&at: &usize| {
-            let step = self.steps.get(at);
-            let cache = &self.caches[step.instance as usize];
-            let place = self.set_line(&a, &step);
-            cache.find(place.set, place.line).is_some()
-        };
-        let holder = (at..first + levels).find(holds);
+        let holder = (at..first + levels).find(|&at| self.holds(&a, at));
         if holder == Some(at) {
             return false;
         }

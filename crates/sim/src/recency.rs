@@ -54,6 +54,8 @@ pub struct Recency {
 const NO_CHUNK: u32 = u32::MAX;
 /// A log entry whose key was used again, or taken out.
 const STALE: u32 = u32::MAX;
+/// A log entry of a key that nobody asks for.
+const OTHERS: u32 = u32::MAX - 1;
 
 impl Arena {
     /// `chunk_bits`: keys that agree but for so many low bits are likely to be used together.
@@ -154,13 +156,19 @@ impl Recency {
 
     #[inline(always)]
     fn append(&mut self, arena: &mut Arena, slot: usize) {
-        if self.head - self.tail == self.log.len() as u32 || self.head == u32::MAX {
-            self.renumber(arena);
-        }
+        self.make_place(arena);
         let mask = self.log.len() - 1;
         self.log[self.head as usize & mask] = slot as u32;
         arena.last[slot] = self.head;
         self.head += 1;
+    }
+
+    /// Makes a place in the log.
+    #[inline(always)]
+    fn make_place(&mut self, arena: &mut Arena) {
+        if self.head - self.tail == self.log.len() as u32 || self.head == u32::MAX {
+            self.renumber(arena);
+        }
     }
 
     #[inline(always)]
@@ -186,9 +194,7 @@ impl Recency {
             for position in before {
                 let slot = self.log[position as usize & mask];
                 if slot != STALE {
-                    self.log[self.head as usize & mask] = slot;
-                    arena.last[slot as usize] = self.head;
-                    self.head += 1;
+                    self.write_again(arena, slot);
                 }
             }
             return;
@@ -210,9 +216,31 @@ impl Recency {
         self.tail = start;
         self.head = start;
         for &slot in &slots {
-            self.log[self.head as usize & mask] = slot;
+            self.write_again(arena, slot);
+        }
+    }
+
+    /// A slot, or a key that nobody asks for, at the log's head.
+    fn write_again(&mut self, arena: &mut Arena, slot: u32) {
+        let mask = self.log.len() - 1;
+        self.log[self.head as usize & mask] = slot;
+        if slot != OTHERS {
             arena.last[slot as usize] = self.head;
+        }
+        self.head += 1;
+    }
+
+    /// Uses so many keys, each a new one, that nobody asks for.
+    pub fn others(&mut self, arena: &mut Arena, keys: u64) {
+        for _ in 0..keys.min(u64::from(self.capacity)) {
+            self.make_place(arena);
+            let mask = self.log.len() - 1;
+            self.log[self.head as usize & mask] = OTHERS;
             self.head += 1;
+            self.live += 1;
+            if self.live > self.capacity {
+                self.drop_oldest();
+            }
         }
     }
 
@@ -259,6 +287,13 @@ mod tests {
             for step in 0..50_000 {
                 let key = random.below(3 * capacity as u32 / 2 + 2);
                 beside.touch(&mut arena, random.below(100), true);
+                if random.below(5) == 0 {
+                    let keys = random.below(3);
+                    recency.others(&mut arena, u64::from(keys));
+                    (0..keys).for_each(|_| list.insert(0, u32::MAX));
+                    list.truncate(capacity);
+                    continue;
+                }
                 if random.below(10) == 0 {
                     list.retain(|&other| other != key);
                     if random.below(2) == 0 {

@@ -173,13 +173,7 @@ impl Engine {
             now: self.cpus[who.cpu as usize].clock,
         };
         let (first, levels) = self.steps.route(who.cpu, false);
-        let holds = |level: usize| {
-            let step = self.steps.get(first + level);
-            let cache = &self.caches[step.instance as usize];
-            let place = self.set_line(&a, &step);
-            cache.find(place.set, place.line).is_some()
-        };
-        if (0..levels).any(holds) {
+        if (first..first + levels).any(|at| self.holds(&a, at)) {
             counts.already_present += 1;
             return;
         }

@@ -32,6 +32,8 @@ pub struct Step {
     pub overlaps: bool,
     /// Whether the program's prefetches come here.
     pub software_prefetch: bool,
+    /// Whether others bring lines here.
+    pub others: bool,
     masked: bool,
 }
 
@@ -114,6 +116,7 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
             || layout.overlaps,
         overlaps: layout.overlaps,
         software_prefetch: layout.software_prefetch == Some(kind),
+        others: shape.others > 0,
         masked: mask.is_some(),
     }
 }

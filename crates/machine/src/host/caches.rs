@@ -146,6 +146,7 @@ fn plain(name: String, level: u8, kind: Kind, (bytes, ways, line_bytes): (u64, u
         hash: None,
         hit_ns: assume::hit_ns(level),
         transfer_ns: 0.0,
+        others_gbps: 0.0,
         write: Write::Back,
         allocate_on_write: true,
         inclusive: false,

@@ -52,6 +52,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             hash: None,
             hit_ns: 0.0,
             transfer_ns: 0.0,
+            others_gbps: 0.0,
             write: Write::Back,
             allocate_on_write: true,
             inclusive: false,

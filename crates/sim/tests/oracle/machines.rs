@@ -23,6 +23,7 @@ struct Level {
     hash: Option<u32>,
     hit_ns: f64,
     transfer_ns: f64,
+    others_gbps: f64,
     through: bool,
     allocate: bool,
     inclusive: bool,
@@ -49,7 +50,11 @@ fn level(cpus: u32) -> impl Strategy<Value = Level> {
     let behavior = (
         prop::bool::weighted(0.3),
         option::weighted(0.1, 2..=3u32),
-        (latency(), select(vec![0.0, 0.0, 1.1, 25.0])),
+        (
+            latency(),
+            select(vec![0.0, 0.0, 1.1, 25.0]),
+            select(vec![0.0, 0.0, 0.0, 0.02, 0.9]),
+        ),
         prop::bool::weighted(0.25),
         prop::bool::weighted(0.75),
         prop::bool::weighted(0.4),
@@ -57,7 +62,8 @@ fn level(cpus: u32) -> impl Strategy<Value = Level> {
     );
     (shape, behavior).prop_map(|(shape, behavior)| {
         let (split, wider_line, sharing, sets, ways) = shape;
-        let (virtual_index, hash, (hit_ns, transfer_ns), through, allocate, inclusive, replacement) = behavior;
+        let (virtual_index, hash, (hit_ns, transfer_ns, others_gbps), through, allocate, inclusive, replacement) =
+            behavior;
         Level {
             split,
             wider_line,
@@ -68,6 +74,7 @@ fn level(cpus: u32) -> impl Strategy<Value = Level> {
             hash,
             hit_ns,
             transfer_ns,
+            others_gbps,
             through,
             allocate,
             inclusive,
@@ -185,6 +192,8 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
                 Replacement::Plru => level.ways.next_power_of_two(),
                 _ => level.ways,
             };
+            // Not in the first cache that data or fetches come to.
+            let others = number > 1 || number == 1 && (levels[0].split != 1 || *kind == Kind::Data);
             let way = u64::from(ways) * u64::from(line_bytes);
             // A slice of a single set per page keeps the number of colors small.
             let hash = level.hash.map(|slices| IndexHash {
@@ -213,6 +222,7 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
                 hash,
                 hit_ns: level.hit_ns,
                 transfer_ns: level.transfer_ns,
+                others_gbps: if others { level.others_gbps } else { 0.0 },
                 write: if level.through { Write::Through } else { Write::Back },
                 allocate_on_write: level.allocate,
                 inclusive: level.inclusive && number > 0,

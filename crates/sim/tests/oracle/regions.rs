@@ -127,7 +127,7 @@ fn those_programs_have_phases_merges_and_moves() {
     };
     let mut runner = TestRunner::deterministic();
     let mut done = [0; 3];
-    for seed in 0..40 {
+    for seed in 0..120 {
         let machine = machines(vec![2, 4, 6]).new_tree(&mut runner).expect("a machine");
         let program = in_turns(1 + seed % 4, seed % 2 == 0, 4, 40, 1000, seed.into());
         let outcome = engine::simulate(&machine.current(), &program, &["regions"], &setup);

@@ -48,6 +48,7 @@ pub fn cache(name: &str, level: u8, bytes: u64, ways: u32) -> Cache {
         hash: None,
         hit_ns: 0.0,
         transfer_ns: 0.0,
+        others_gbps: 0.0,
         write: Write::Back,
         allocate_on_write: true,
         inclusive: false,
@@ -174,6 +175,25 @@ fn a_modified_line_goes_from_core_to_core_in_the_time_of_a_transfer() {
     reads.read(1, 0);
     let outcome = both::run_recorded(&machine, &reads, "page-coloring");
     outcome.time("cache_stall", 27 + 10);
+}
+
+/// A shared cache of four ways keeps a line while others bring one line at a time, and loses it where they bring two.
+#[test]
+fn lines_of_others_drive_out_a_line_that_is_used_too_seldom() {
+    let mut machine = machine(1, 1);
+    machine.caches.push(cache("L2", 2, 4 * 64, 4));
+    let mut program = Program::new(1);
+    for address in [0, 64, 0] {
+        program.read(0, address);
+    }
+    // A line from memory takes 100 ns, so that 100 ns pass from the first line's use to the second's, and again to the last.
+    for (apart_ns, misses, capacity) in [(0.0, 2, 0), (100.0, 2, 0), (50.0, 3, 1)] {
+        machine.caches[1].others_gbps = if apart_ns > 0.0 { 64.0 / apart_ns } else { 0.0 };
+        let outcome = both::run(&machine, &program, "page-coloring");
+        outcome.cache("L2", "misses", misses);
+        outcome.cache("L2", "cold", 2);
+        outcome.cache("L2", "capacity", capacity);
+    }
 }
 
 /// MESI: a line that one cpu alone has read is written without anyone hearing of it; one that two have read is not.

@@ -43,6 +43,8 @@ pub struct Classes {
     /// Lines of the fully associative cache of the same size, the one to evict first in front.
     fully: Vec<u64>,
     capacity: usize,
+    /// Lines of others that it took in.
+    others: u64,
     /// Lines that were looked up before.
     seen: HashSet<u64>,
     /// Lines lost to an invalidation and not held since.
@@ -99,6 +101,18 @@ impl Classes {
             }
         }
         (cold, fully_hit)
+    }
+
+    /// So many lines of others have come in all.
+    pub fn others(&mut self, came: u64) {
+        let fresh = came.saturating_sub(self.others).min(self.capacity as u64);
+        self.others = self.others.max(came);
+        for _ in 0..fresh {
+            self.fully.push(u64::MAX);
+            if self.fully.len() > self.capacity {
+                self.fully.remove(0);
+            }
+        }
     }
 
     fn meets(&self, line: u64, mut words: Range<u64>) -> bool {

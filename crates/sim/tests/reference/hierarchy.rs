@@ -330,6 +330,7 @@ impl Hierarchy {
         let (Some(&first), Some(overlap)) = (path.first(), &mut self.overlap) else {
             return;
         };
+        // No others are in the first cache.
         if self.instances[first].holds(piece.physical_address) {
             return;
         }
@@ -354,6 +355,7 @@ impl Hierarchy {
         let beyond: Vec<usize> = path.iter().copied().skip_while(|&instance| instance != to).collect();
         let mut without = Vec::new();
         for &instance in &beyond {
+            self.others_come(instance, ahead);
             if self.instances[instance].holds(ahead.physical_address) {
                 break;
             }
@@ -426,6 +428,7 @@ impl Hierarchy {
     /// Steps 3 to 5 from the first instance of `path` outwards.
     fn walk(&mut self, piece: &Piece, path: &[usize], waits: bool) -> Wait {
         let found = path.iter().position(|&instance| {
+            self.others_come(instance, piece);
             let takes = self.takes(instance, piece);
             self.looked_up.push((instance, takes));
             let Piece {
@@ -561,6 +564,18 @@ impl Hierarchy {
             self.walk(&write, &path[looked_up..], false);
         } else if !request_is_the_write {
             self.memory.store(piece.physical_address, piece.asked);
+        }
+    }
+
+    /// The lines of others that came to the piece's set.
+    pub fn others_come(&mut self, instance: usize, piece: &Piece) {
+        let lines = self.instances[instance].others_due(piece.virtual_address, piece.physical_address, piece.asked);
+        for _ in 0..lines {
+            let (way, victim) = self.instances[instance].make_room(piece.virtual_address, piece.physical_address);
+            if let Some(address) = victim {
+                self.evict(instance, address, piece);
+            }
+            self.instances[instance].take_others(way, piece.virtual_address, piece.physical_address);
         }
     }
 

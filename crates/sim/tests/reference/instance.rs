@@ -23,6 +23,9 @@ pub struct Line {
     used: u64,
 }
 
+/// The number of every line of others.
+const OTHERS: u64 = u64::MAX;
+
 /// When a line comes.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
@@ -82,6 +85,8 @@ pub struct Instance {
     time: u64,
     random: SplitMix64,
     classes: Option<Classes>,
+    /// Lines of others that were taken in, by set.
+    others: HashMap<u64, u64>,
     /// The latest lookup found a line that a prefetcher had brought, as the first.
     pub found_brought: bool,
     /// Class of the latest miss, where it was known at once.
@@ -102,6 +107,7 @@ impl Instance {
             time: 0,
             random: SplitMix64(SplitMix64(seed.wrapping_add(number)).next()),
             classes: classed.then(|| Classes::new(lines as usize)),
+            others: HashMap::new(),
             found_brought: false,
             latest: None,
             counts: vec![Counts::default(); all as usize],
@@ -152,6 +158,7 @@ impl Instance {
     /// First bytes of the lines held in a range of physical addresses, in their order, and whether they are dirty.
     pub fn lines_in(&self, range: &Range<u64>) -> Vec<(u64, bool)> {
         let held = self.sets.values().flat_map(|set| set.ways.iter().flatten());
+        let held = held.filter(|line| line.number != OTHERS);
         let bytes = u64::from(self.cache.line_bytes);
         let mut lines: Vec<_> = held.map(|line| (line.number * bytes, line.dirty)).collect();
         lines.retain(|(address, _)| range.contains(address));
@@ -254,7 +261,44 @@ impl Instance {
             Replacement::Random => self.random.below(ways) as usize,
         };
         let victim = self.sets[&number].ways[way].expect("no way was free");
-        (way, Some(victim.number * u64::from(self.cache.line_bytes)))
+        let address = |number| number * u64::from(self.cache.line_bytes);
+        (way, Some(victim.number).filter(|&number| number != OTHERS).map(address))
+    }
+
+    /// How many lines of others are to be taken in now, before the set is looked at.
+    pub fn others_due(&mut self, virtual_address: u64, physical_address: u64, now: u64) -> u64 {
+        if self.cache.others_gbps == 0.0 {
+            return 0;
+        }
+        let line_bytes = f64::from(self.cache.line_bytes);
+        let apart = super::units(line_bytes / self.cache.others_gbps).max(1);
+        let came = now / apart;
+        if let Some(classes) = &mut self.classes {
+            classes.others(came);
+        }
+        let sets = self.cache.bytes / line_bytes as u64 / u64::from(self.cache.ways);
+        let set = self.set_number(virtual_address, physical_address);
+        let due = came / sets + u64::from(came % sets > set);
+        let taken = self.others.entry(set).or_default();
+        let fresh = due.saturating_sub(*taken);
+        *taken = due.max(*taken);
+        fresh.min(self.cache.ways.into())
+    }
+
+    /// A line of others is taken in.
+    pub fn take_others(&mut self, way: usize, virtual_address: u64, physical_address: u64) {
+        self.time += 1;
+        let time = self.time;
+        let set = self.set_number(virtual_address, physical_address);
+        self.set(set).ways[way] = Some(Line {
+            number: OTHERS,
+            dirty: false,
+            brought: false,
+            coming: None,
+            arrives: None,
+            used: time,
+        });
+        self.use_way(set, way, time);
     }
 
     pub fn take(&mut self, way: usize, virtual_address: u64, physical_address: u64) {

@@ -54,14 +54,28 @@ impl Hierarchy {
     /// A prefetch of a page that the TLB has and that has a frame; how long it stalls the cpu.
     pub fn prefetch_ahead(&mut self, cpu: u32, virtual_address: u64, physical_address: u64, clock: u64) -> u64 {
         let path = self.data_path(cpu);
+        if self.software_prefetch.is_none() {
+            return 0;
+        }
+        let mut piece = Piece {
+            cpu,
+            op: Op::Read,
+            virtual_address,
+            physical_address,
+            size: 1,
+            asked: clock,
+            refill: 0,
+            huge: false,
+        };
+        let present = path.iter().any(|&instance| {
+            self.others_come(instance, &piece);
+            self.instances[instance].holds(physical_address)
+        });
         let Some(prefetches) = &mut self.software_prefetch else {
             return 0;
         };
         let counts = &mut prefetches.counts[cpu as usize];
-        if path
-            .iter()
-            .any(|&instance| self.instances[instance].holds(physical_address))
-        {
+        if present {
             counts.already_present += 1;
             return 0;
         }
@@ -76,16 +90,7 @@ impl Hierarchy {
             }
             now = under_way[0];
         }
-        let piece = Piece {
-            cpu,
-            op: Op::Read,
-            virtual_address,
-            physical_address,
-            size: 1,
-            asked: now,
-            refill: 0,
-            huge: false,
-        };
+        piece.asked = now;
         let (mut wait, mut flushed) = (Wait::default(), Vec::new());
         let served = self.memory.served[cpu as usize];
         let coherent = self.memory_cpus() > 1;
