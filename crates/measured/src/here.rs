@@ -68,26 +68,35 @@ fn take_caches(report: &mut HostReport, measured: &Measured) {
         let Some(at) = report.machine.caches.iter().position(|cache| cache.name == got.cache) else {
             continue;
         };
-        if got.got_bytes <= inside && at > 0 {
+        if got.got_bytes <= inside && at > 0 && measured.others.is_none() {
             sizes.push(format!("{} gives this process nothing and is left out", got.cache));
             report.machine.caches.remove(at);
             continue;
         }
         let cache = &mut report.machine.caches[at];
+        let others = measured
+            .others
+            .filter(|_| levels.last().is_some_and(|last| last.cache == got.cache));
         // A hit in the nearest is what all other times are counted from.
         cache.hit_ns = match inside {
             0 => 0.0,
             _ => tenths(served_ns(&measured.curve, inside, got.got_bytes).unwrap_or(got.ns) - first),
         };
+        // What a walk finds depends on how fast it goes, where others bring lines in.
+        let holds = others.map_or(got.got_bytes, |others| others.bytes);
         // The sizes that are tried are a half apart, so a little less is no finding.
-        if got.got_bytes < cache.bytes / 4 * 3 {
-            cut(cache, got.got_bytes);
+        if holds < cache.bytes / 4 * 3 {
+            cut(cache, holds);
             sizes.push(format!(
                 "{} holds {} KiB of {}",
                 got.cache,
                 cache.bytes >> 10,
                 got.described_bytes >> 10
             ));
+        }
+        if let Some(others) = others {
+            cache.others_gbps = hundredths(others.gbps).clamp(0.01, OTHERS_MAX);
+            sizes.push(format!("others bring {} GB/s into {}", cache.others_gbps, got.cache));
         }
         said.push(format!("a hit in {} waits {} ns", got.cache, cache.hit_ns));
         inside = cache.bytes;
@@ -306,7 +315,7 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
         note_measured(report, "core.set_refill_ns", text);
     }
     if let Some(pace) = pace {
-        let text = format!("{} in short loops that wait for nothing", tenths(pace));
+        let text = format!("{} in straight code that waits for nothing", tenths(pace));
         note_measured(report, "core.instructions_per_clock", text);
     }
     if processor.pace.misprediction_ns > 0.0 {
@@ -349,6 +358,9 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
         note_measured(report, "memory.dirty_remote_ns", dirty);
     }
 }
+
+/// More than memory gives is a busy moment.
+const OTHERS_MAX: f64 = 1000.0;
 
 /// Instructions under way: Intel's Skylake has 224, AMD's Zen 224, later ones up to 512 (the manufacturers' optimization
 /// manuals).

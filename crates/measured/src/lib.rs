@@ -14,6 +14,7 @@ mod chase;
 mod colors;
 mod here;
 mod knee;
+mod others;
 pub mod processor;
 mod saved;
 
@@ -26,6 +27,7 @@ use machine::host;
 use machine::{Cache, Kind, Machine};
 
 pub use here::{at_this_moment, here, load};
+pub use others::Others;
 
 pub use colors::{
     Bits, ColorReport, ColorVerdict, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated,
@@ -61,6 +63,9 @@ pub struct Measured {
     /// What translation adds to a load on huge pages of as many bytes; none where they are translated whole.
     #[serde(default)]
     pub huge_refill_ns: Option<f64>,
+    /// What others bring into the last level; none where this process loses nothing to them.
+    #[serde(default)]
+    pub others: Option<Others>,
     /// Time over working set, every line of each page.
     pub curve: Vec<Point>,
     /// Time that the TLB adds, over bytes of pages of which one line each is used.
@@ -171,6 +176,7 @@ pub fn measure(effort: Effort) -> Measured {
     Measured {
         walkers: walkers(&figures, described.page_bytes, effort),
         huge_refill_ns: huge_refill_ns(&figures, described.page_bytes, effort),
+        others: described.others(&figures.curve, effort),
         ..figures
     }
 }
@@ -217,6 +223,7 @@ pub fn last_level_again() -> Option<Measured> {
     let fresh = Measured {
         walkers: before.walkers,
         huge_refill_ns: before.huge_refill_ns,
+        others: described.others(&curve, Effort::Quick),
         ..figures(curve, before.tlb_curve, &described, Effort::Quick)
     };
     Some(keep(&machine, effort, fresh))
@@ -250,6 +257,7 @@ fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, described: &Described, effo
         refill_ns: reach.map(|reach| reach.outside_ns),
         walkers: None,
         huge_refill_ns: None,
+        others: None,
         curve,
         tlb_curve,
     }
@@ -267,6 +275,12 @@ struct Described {
 }
 
 impl Described {
+    fn others(&self, curve: &[Point], effort: Effort) -> Option<Others> {
+        let knee = knee::capacity(curve, self.private);
+        let times = [knee.inside_ns, knee.outside_ns];
+        others::others(self.private, self.largest, self.page_bytes, times, effort)
+    }
+
     fn of_this_machine() -> Described {
         let usual = Described {
             innermost: 32 << 10,

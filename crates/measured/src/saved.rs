@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Effort;
 
 /// One more with each change of how things are measured: figures that were measured another way are measured anew.
-const METHOD: u32 = 8;
+const METHOD: u32 = 9;
 
 /// What figures belong to: another boot or another processor has others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +128,7 @@ pub fn store<T: Serialize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Others;
     use crate::{Measured, Point};
 
     const NAME: &str = "measured.toml";
@@ -150,6 +151,10 @@ mod tests {
             refill_ns: None,
             walkers: None,
             huge_refill_ns: None,
+            others: Some(Others {
+                bytes: 8 << 20,
+                gbps: 1.5,
+            }),
             curve: vec![Point { bytes: 1024, ns: 1.0 }],
             tlb_curve: vec![],
         }

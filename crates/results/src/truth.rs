@@ -80,6 +80,8 @@ pub struct TruthBeside {
     /// Of the outermost cache.
     pub last_level_bytes: u64,
     pub last_level_ns: f64,
+    /// Gigabytes (10^9 bytes) a second that others brought into it; 0: none, or it was not looked at.
+    pub others_gbps: f64,
     pub memory_ns: f64,
     pub instructions_per_clock: f64,
     /// Gigabytes (10^9 bytes) a second that all cpus together read of a node. This and all below: 0 where it was not looked at.

@@ -41,14 +41,14 @@ impl Others {
 
 impl Came {
     /// How many lines have come to a set by now and were not taken in yet; they are now.
-    fn to_set(&mut self, set: usize, now: Units) -> u64 {
+    fn fresh_of_set(&mut self, set: usize, now: Units) -> u64 {
         let sets = self.to_set.len();
         // Line number 0 goes to set 0, one distance after the beginning.
         let due = (now / self.apart + (sets - 1 - set) as u64) / sets as u64;
         fresh(&mut self.to_set[set], due)
     }
 
-    fn to_shadow(&mut self, now: Units) -> u64 {
+    fn fresh_of_shadow(&mut self, now: Units) -> u64 {
         fresh(&mut self.to_shadow, now / self.apart)
     }
 }
@@ -76,7 +76,7 @@ impl Engine {
         let Some(came) = &mut self.others.0[instance] else {
             return;
         };
-        let (to_set, to_shadow) = (came.to_set(set, a.now), came.to_shadow(a.now));
+        let (to_set, to_shadow) = (came.fresh_of_set(set, a.now), came.fresh_of_shadow(a.now));
         if let Some(shadow) = self.shadows.get_mut(instance) {
             shadow.others(&mut self.arenas[usize::from(step.arena)], to_shadow);
         }
@@ -103,12 +103,12 @@ mod tests {
             to_shadow: 0,
         };
         // At 65 six have come: to the sets 0, 1, 2, 3, 0 and 1.
-        let fresh: Vec<u64> = (0..4).map(|set| came.to_set(set, 65)).collect();
+        let fresh: Vec<u64> = (0..4).map(|set| came.fresh_of_set(set, 65)).collect();
         assert_eq!(fresh, [2, 2, 1, 1]);
-        assert_eq!(came.to_set(0, 65), 0);
+        assert_eq!(came.fresh_of_set(0, 65), 0);
         // A clock behind the latest takes nothing back.
-        assert_eq!(came.to_set(0, 10), 0);
-        assert_eq!((came.to_set(0, 100), came.to_set(2, 109)), (1, 1));
-        assert_eq!((came.to_shadow(65), came.to_shadow(109)), (6, 4));
+        assert_eq!(came.fresh_of_set(0, 10), 0);
+        assert_eq!((came.fresh_of_set(0, 100), came.fresh_of_set(2, 109)), (1, 1));
+        assert_eq!((came.fresh_of_shadow(65), came.fresh_of_shadow(109)), (6, 4));
     }
 }

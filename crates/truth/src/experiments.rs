@@ -15,9 +15,11 @@ pub struct Change {
 }
 
 /// Figures are changed by as much as they are found to differ from hour to hour on shared machines, or left out.
-pub const CHANGES: [Change; 15] = [
+pub const CHANGES: [Change; 17] = [
     change("half of the last level", |machine| last_level(machine, 0.5)),
     change("twice the last level", |machine| last_level(machine, 2.0)),
+    change("half as much that others bring", |machine| others(machine, 0.5)),
+    change("twice as much that others bring", |machine| others(machine, 2.0)),
     change("a last level that answers in half the time", |machine| {
         outermost(machine, |cache| cache.hit_ns /= 2.0);
     }),
@@ -79,6 +81,10 @@ fn last_level(machine: &mut Machine, times: f64) {
     });
 }
 
+fn others(machine: &mut Machine, times: f64) {
+    outermost(machine, |cache| cache.others_gbps *= times);
+}
+
 fn memory(machine: &mut Machine, times: f64) {
     let memory = &mut machine.memory;
     for ns in [&mut memory.local_ns, &mut memory.remote_ns, &mut memory.dirty_remote_ns] {
@@ -136,13 +142,16 @@ mod tests {
         let tlb = machine.tlb.clone().unwrap();
         let changed: Vec<_> = CHANGES.iter().map(|change| change.of(&machine)).collect();
         for (change, changed) in CHANGES.iter().zip(&changed) {
-            // This preset knows of no branches.
-            let has = change.says != "all branches foretold rightly" || machine.core.unwrap().misprediction_ns > 0.0;
+            // This preset knows of no branches, and of no others.
+            let has = match change.says {
+                "all branches foretold rightly" => machine.core.unwrap().misprediction_ns > 0.0,
+                says => !says.ends_with("that others bring"),
+            };
             assert_eq!(changed.is_some(), has, "{}", change.says);
         }
         let [half, twice] = [0, 1].map(|at| changed[at].as_ref().unwrap().caches.last().unwrap().bytes);
         assert_eq!((half, twice), (last / 2, last * 2));
-        let halved = changed[7].clone().unwrap().tlb.unwrap();
+        let halved = changed[9].clone().unwrap().tlb.unwrap();
         assert_eq!(halved.entries, tlb.entries / 2);
         machine.tlb = None;
         machine.core = None;

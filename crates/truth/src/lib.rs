@@ -151,10 +151,18 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
     Ok(truth)
 }
 
-/// Of the machine as it was at several moments, that which had the middle of the last levels: what a neighbor leaves of it halves and doubles
+/// Of the machine as it was at several moments, that whose last level kept lines neither longest nor shortest: what a neighbor leaves of it halves and doubles
 /// within seconds.
 fn middle(mut machines: Vec<Machine>) -> Option<Machine> {
-    machines.sort_by_key(|machine| beside(machine).last_level_bytes);
+    let kept = |machine: &Machine| {
+        let left = beside(machine);
+        // How long a line is kept, where others bring theirs.
+        (
+            left.last_level_bytes as f64 / left.others_gbps.max(f64::MIN_POSITIVE),
+            left.last_level_bytes,
+        )
+    };
+    machines.sort_by(|one, other| kept(one).partial_cmp(&kept(other)).unwrap_or(std::cmp::Ordering::Equal));
     let at = machines.len() / 2;
     (at < machines.len()).then(|| machines.swap_remove(at))
 }
@@ -192,6 +200,7 @@ fn as_it_was(machine: &Machine, left: &TruthBeside) -> Machine {
         last.ways = (left.last_level_bytes / way_bytes.max(1)).max(1) as u32;
         last.bytes = way_bytes * u64::from(last.ways);
         last.hit_ns = left.last_level_ns;
+        last.others_gbps = left.others_gbps;
     }
     machine.memory.local_ns = left.memory_ns;
     // Earlier results do not have all of these.
@@ -227,6 +236,7 @@ fn beside(machine: &Machine) -> TruthBeside {
     TruthBeside {
         last_level_bytes: last.map_or(0, |cache| cache.bytes),
         last_level_ns: last.map_or(0.0, |cache| cache.hit_ns),
+        others_gbps: last.map_or(0.0, |cache| cache.others_gbps),
         memory_ns: machine.memory.local_ns,
         instructions_per_clock: machine.core.map_or(1.0, |core| core.instructions_per_clock),
         memory_gbps: machine.memory.bandwidth_gbps,
@@ -446,6 +456,7 @@ mod tests {
         let left = TruthBeside {
             last_level_bytes: zen.caches.last().unwrap().bytes / 2,
             last_level_ns: 30.0,
+            others_gbps: 2.5,
             memory_ns: 200.0,
             instructions_per_clock: 2.5,
             memory_gbps: 12.5,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use ::measured::processor::{Processor, processor as cpu};
 use ::measured::{
-    self, ColorReport, ColorVerdict, Effect, Effort, Finding, FrameSource, LevelGot, Measured, Validated,
+    self, ColorReport, ColorVerdict, Effect, Effort, Finding, FrameSource, LevelGot, Measured, Others, Validated,
 };
 use anstyle::{AnsiColor, Style};
 use clap::Args;
@@ -195,6 +195,9 @@ fn text(outcome: &Outcome, width: usize, details: bool) -> String {
         true => text += &levels.section(width),
         false => text = format!("{HEADING}{}{HEADING:#}\n{}", levels.title(), levels.text(width)),
     }
+    if let Some(others) = &measured.others {
+        text += &wrapped(&shared(others), width);
+    }
     let tlb = match (measured.tlb_reach_bytes, measured.refill_ns) {
         (Some(reach), Some(refill)) => format!(
             "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page{}.",
@@ -216,6 +219,18 @@ fn text(outcome: &Outcome, width: usize, details: bool) -> String {
         return text + "\n" + &colors(&outcome.colors, width) + &conclusion(&outcome.colors, width);
     }
     text + &conclusion(&outcome.colors, width) + "More: domicile probe --details\n"
+}
+
+/// What others do to the last level.
+fn shared(others: &Others) -> String {
+    let kept_ms = |bytes: u64| (others.bytes.saturating_sub(bytes)) as f64 / others.gbps / 1e6;
+    let set = others.bytes / 4;
+    format!(
+        "  Others bring {:.1} GB/s into the last level: {} that are not used for {:.0} ms are gone.",
+        others.gbps,
+        report::bytes(set),
+        kept_ms(set)
+    )
 }
 
 fn colors(colors: &ColorReport, width: usize) -> String {

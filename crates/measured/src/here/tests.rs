@@ -44,6 +44,7 @@ fn measured(curve: &[(u64, f64)]) -> Measured {
         refill_ns: Some(19.44),
         walkers: Some(4),
         huge_refill_ns: None,
+        others: None,
         curve,
         tlb_curve: Vec::new(),
     }
@@ -227,4 +228,36 @@ fn the_host_is_the_machine_as_it_was_measured() {
     assert_eq!(report.machine.cpus, described.machine.cpus);
     assert_eq!(report.machine.memory.nodes, described.machine.memory.nodes);
     assert_eq!(load("icelake-sp").unwrap(), machine::load("icelake-sp").unwrap());
+}
+
+#[test]
+fn a_last_level_that_others_use_keeps_its_bytes_and_loses_lines_with_time() {
+    let mut report = described();
+    let l3 = cache(&report, "L3").bytes;
+    let curve = [
+        (16 * K, 1.0),
+        (32 * K, 1.2),
+        (l3 / 8, 16.0),
+        (l3 / 5, 20.0),
+        (l3, 80.0),
+        (4 * l3, 101.0),
+    ];
+    let others = |bytes| Measured {
+        others: Some(crate::Others { bytes, gbps: 2.504 }),
+        ..measured(&curve)
+    };
+    take(&mut report, Some(&others(l3)), None);
+    report.machine.check().unwrap();
+    assert_eq!(
+        (cache(&report, "L3").bytes, cache(&report, "L3").others_gbps),
+        (l3, 2.5)
+    );
+    assert_eq!(cache(&report, "L2").others_gbps, 0.0);
+    let note = report
+        .notes_of(Trust::Measured)
+        .find(|note| note.about == "cache.bytes")
+        .unwrap();
+    assert!(note.text.contains("others bring 2.5 GB/s into L3"), "{}", note.text);
+    take(&mut report, Some(&others(l3 / 2)), None);
+    assert_eq!(cache(&report, "L3").bytes, l3 / 2);
 }

@@ -12,7 +12,8 @@ use crate::chase::Random;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     pub clock_mhz: f64,
-    /// Instructions a clock of short loops as compilers make them, which wait for nothing; none where this processor's are not known.
+    /// Instructions a clock of straight code that waits for nothing; none where this processor's are not known. Short loops do less: a
+    /// recording says of each how many clocks it takes.
     pub instructions_per_clock: Option<f64>,
     /// A branch that is foretold wrongly, on data in the first cache; 0 where none was.
     #[serde(default)]
@@ -96,9 +97,9 @@ fn branches(bits: &[u8]) -> f64 {
 /// Instructions in a second.
 #[cfg(target_arch = "x86_64")]
 fn instructions() -> Option<f64> {
-    const ROUNDS: u64 = 2000;
+    const ROUNDS: u64 = 100_000;
     let begin = thread_time();
-    let done = sys::instructions::short_loops(ROUNDS);
+    let done = sys::instructions::straight_code(ROUNDS);
     let taken = (thread_time() - begin).as_secs_f64();
     Some(done as f64 / taken)
 }

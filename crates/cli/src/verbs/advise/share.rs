@@ -1,6 +1,6 @@
 //! The advice on this machine as it is at the moment.
 //!
-//! A probe's figures are kept until the next boot, but what neighbors leave of a shared cache changes within minutes. Where the simulated time
+//! A probe's figures are kept until the next boot, but what others leave of a shared cache changes within minutes. Where the simulated time
 //! of a run is far from the measured one, the last level is timed again. If it has become another one, the advice is given on that,
 //! and the one whose time is nearer to the clock counts.
 
@@ -16,6 +16,16 @@ use crate::verbs::model::HOST;
 
 /// The last level is another one where it holds so many times as much, or as little.
 const OTHER: f64 = 4.0 / 3.0;
+
+/// It is as well where it keeps lines so many times as long beside those of others.
+const LONGER: f64 = 2.0;
+
+/// The last level as a process has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Share {
+    bytes: u64,
+    others_gbps: f64,
+}
 
 impl Advise {
     /// The advice, and the machine that it is of.
@@ -36,8 +46,8 @@ impl Advise {
             return Ok((before, machine.clone()));
         }
         let now = self.model.machine(HOST)?;
-        let [was, is] = [machine, &now].map(last_level_bytes);
-        if !is_other(was, is) {
+        let [was, is] = [machine, &now].map(Share::of);
+        if !is.is_other(was) {
             return Ok((before, machine.clone()));
         }
         let left = left.map(|left| left.saturating_sub(took));
@@ -46,21 +56,49 @@ impl Advise {
             return Ok((before, machine.clone()));
         }
         after.notes.push(format!(
-            "the last level of the caches held {} for this process when it was probed, and holds {} now: the advice rests on that, and it is kept",
-            results::bytes(was),
-            results::bytes(is)
+            "the last level of the caches held {} when it was probed, and holds {} now: the advice rests on that, and it is kept",
+            was.says(),
+            is.says()
         ));
         Ok((after, now))
     }
 }
 
-fn last_level_bytes(machine: &Machine) -> u64 {
-    machine.outermost().map_or(0, |cache| cache.bytes)
-}
+impl Share {
+    fn of(machine: &Machine) -> Share {
+        machine.outermost().map_or(
+            Share {
+                bytes: 0,
+                others_gbps: 0.0,
+            },
+            |cache| Share {
+                bytes: cache.bytes,
+                others_gbps: cache.others_gbps,
+            },
+        )
+    }
 
-fn is_other(was: u64, is: u64) -> bool {
-    let times = is as f64 / was.max(1) as f64;
-    !(1.0 / OTHER..=OTHER).contains(&times)
+    /// How long a line is kept, in nanoseconds.
+    fn kept_ns(self) -> f64 {
+        self.bytes as f64 / self.others_gbps
+    }
+
+    fn is_other(self, was: Share) -> bool {
+        let differs = |times: f64, most: f64| !(1.0 / most..=most).contains(&times);
+        match (self.others_gbps > 0.0, was.others_gbps > 0.0) {
+            (false, false) => differs(self.bytes as f64 / was.bytes.max(1) as f64, OTHER),
+            (true, true) => differs(self.kept_ns() / was.kept_ns(), LONGER),
+            _ => true,
+        }
+    }
+
+    fn says(self) -> String {
+        let bytes = results::bytes(self.bytes);
+        match self.others_gbps > 0.0 {
+            true => format!("{bytes}, into which others brought {:.1} GB/s", self.others_gbps),
+            false => format!("{bytes} for this process"),
+        }
+    }
 }
 
 /// How far the simulated time is from the measured one; infinitely, where none was measured.
@@ -74,8 +112,16 @@ mod tests {
 
     #[test]
     fn a_share_that_is_a_little_larger_is_the_same_one() {
-        assert!(!is_other(9 << 20, 10 << 20) && !is_other(10 << 20, 9 << 20));
-        assert!(is_other(4 << 20, 11 << 20) && is_other(11 << 20, 4 << 20));
+        let share = |bytes: u64, others_gbps| Share {
+            bytes: bytes << 20,
+            others_gbps,
+        };
+        assert!(!share(9, 0.0).is_other(share(10, 0.0)) && !share(10, 0.0).is_other(share(9, 0.0)));
+        assert!(share(4, 0.0).is_other(share(11, 0.0)) && share(11, 0.0).is_other(share(4, 0.0)));
+        // Of others the rate counts beside the bytes.
+        assert!(!share(32, 2.0).is_other(share(24, 2.0)) && !share(32, 2.0).is_other(share(32, 3.0)));
+        assert!(share(32, 2.0).is_other(share(32, 5.0)) && share(32, 2.0).is_other(share(32, 0.0)));
+        assert_eq!(share(32, 2.5).says(), "32.0 MB, into which others brought 2.5 GB/s");
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub fn text(processor: &Processor, width: usize, details: bool) -> String {
     }
     said += &format!(" The clock runs at {:.0} MHz", processor.pace.clock_mhz);
     said += &match processor.pace.instructions_per_clock {
-        Some(each) => format!("; short loops that wait for nothing carry out {each:.1} instructions a clock."),
+        Some(each) => format!("; straight code that waits for nothing carries out {each:.1} instructions a clock."),
         None => ".".to_string(),
     };
     if processor.pace.misprediction_ns > 0.0 {

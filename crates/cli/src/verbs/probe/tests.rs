@@ -26,6 +26,10 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             }],
             walkers: None,
             huge_refill_ns: None,
+            others: Some(Others {
+                bytes: 24 << 20,
+                gbps: 2.5,
+            }),
             tlb_curve: vec![],
         },
         processor: Processor {

@@ -1,0 +1,180 @@
+//! What others bring into a last level that this process shares with them: programs in other virtual machines, or beside this one.
+//!
+//! A shared cache has no size that is one's own. Others bring lines in all the time, and what is not used for a while makes room for
+//! them. So a working set is brought in, nothing is done for some time, and then the loads that find nothing any more are counted by their time.
+//! The larger the working set, the sooner half of it is gone: after `(bytes - working set) / rate`, where lines leave in the
+//! order of their last use. That is a line through several working sets. Its ends are the bytes that all have together and the rate of the others.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::Effort;
+use crate::chase::{Lines, Random, link, shuffled_pages, walk};
+use crate::processor::median;
+
+/// What others do to the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Others {
+    /// Bytes that they and this process have together.
+    pub bytes: u64,
+    /// Gigabytes (10^9 bytes) a second that they bring in.
+    pub gbps: f64,
+}
+
+/// Of the last level, in sixteenths: working sets that are brought in.
+const SETS: [u64; 3] = [2, 4, 6];
+
+/// Nothing is done for so long. What is kept longer than the last of these is lost to nobody.
+const WAITS_MS: [f64; 8] = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+
+/// Loads that look at what is left: few beside the working set, so that they take no time in which more is lost.
+const LOADS: u64 = 2000;
+
+/// A working set of which so much was lost need not be looked at after a longer wait.
+const ENOUGH: f64 = 0.8;
+
+/// `private`: bytes that the levels before hold; `largest`: those of the last level. `inside_ns` and `outside_ns`: a load that it serves,
+/// and one that memory does. None where nothing is lost while this process waits, or where there is no such level.
+pub fn others(
+    private: u64,
+    largest: u64,
+    page_bytes: u64,
+    [inside_ns, outside_ns]: [f64; 2],
+    effort: Effort,
+) -> Option<Others> {
+    if largest < 8 * private || outside_ns < 2.0 * inside_ns {
+        return None;
+    }
+    let rounds = match effort {
+        Effort::Quick => 3,
+        Effort::Careful => 5,
+    };
+    let mut random = Random(0x9fb2_1c65_1e98_df25);
+    let mut kept = Vec::new();
+    for bytes in SETS
+        .map(|part| largest / 16 * part)
+        .into_iter()
+        .filter(|bytes| *bytes >= 2 * private)
+    {
+        let mut lost = Vec::new();
+        for wait_ms in WAITS_MS {
+            let seen = (0..rounds)
+                .map(|_| of_working_set(bytes, page_bytes, wait_ms, &mut random))
+                .collect();
+            let part = (median(seen) - inside_ns) / (outside_ns - inside_ns);
+            lost.push((wait_ms * 1e6, part.clamp(0.0, 1.0)));
+            if part > ENOUGH {
+                break;
+            }
+        }
+        kept.push((bytes, half_lost(&lost)));
+    }
+    fitting(&kept, largest)
+}
+
+/// Nanoseconds of a load from a working set that was brought in a while ago.
+fn of_working_set(bytes: u64, page_bytes: u64, wait_ms: f64, random: &mut Random) -> f64 {
+    let mut room = Lines::All.room(bytes);
+    let ring = shuffled_pages(Lines::All, bytes, page_bytes, random);
+    link(&mut room, &ring);
+    // Loads that do not wait for each other bring it in before others take much of it away.
+    for _ in 0..2 {
+        black_box(
+            ring.iter()
+                .map(|&index| room[index as usize])
+                .fold(0, u32::wrapping_add),
+        );
+    }
+    let until = Instant::now() + Duration::from_secs_f64(wait_ms / 1e3);
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+    let from = ring[random.below(ring.len() as u64) as usize];
+    let begin = Instant::now();
+    black_box(walk(&room, from, LOADS));
+    begin.elapsed().as_secs_f64() * 1e9 / LOADS as f64
+}
+
+/// When half of it was lost, in nanoseconds, between two waits; none where it was not.
+fn half_lost(lost: &[(f64, f64)]) -> Option<f64> {
+    let at = lost.iter().position(|&(_, part)| part >= 0.5)?;
+    let (to_ns, to) = lost[at];
+    let Some(&(from_ns, from)) = at.checked_sub(1).and_then(|before| lost.get(before)) else {
+        return Some(to_ns);
+    };
+    Some(from_ns + (to_ns - from_ns) * (0.5 - from) / (to - from))
+}
+
+/// The bytes and the rate that fit working sets and the times after which half of each was lost. Of bytes: all that the level is said to
+/// have, or a part that a host may have left, but more than what was kept for a while.
+fn fitting(kept: &[(u64, Option<f64>)], largest: u64) -> Option<Others> {
+    let most_kept = kept
+        .iter()
+        .filter(|(_, after)| after.is_none_or(|ns| ns > 0.0))
+        .map(|(bytes, _)| *bytes)
+        .max()?;
+    let lost: Vec<(u64, f64)> = kept
+        .iter()
+        .filter_map(|&(bytes, after)| Some((bytes, after.filter(|ns| *ns > 0.0)?)))
+        .collect();
+    if lost.is_empty() {
+        return None;
+    }
+    let candidates = (1..=16)
+        .rev()
+        .map(|part| largest / 16 * part)
+        .filter(|&bytes| bytes > most_kept);
+    let fitted = candidates.map(|bytes| {
+        let left = |set: u64| (bytes - set) as f64;
+        let gbps = median(lost.iter().map(|&(set, ns)| left(set) / ns).collect());
+        let misfit: f64 = lost.iter().map(|&(set, ns)| (left(set) / gbps / ns).ln().abs()).sum();
+        (Others { bytes, gbps }, misfit)
+    });
+    let better = |one: (Others, f64), other: (Others, f64)| if other.1 < one.1 { other } else { one };
+    fitted.reduce(better).map(|(others, _)| others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const M: u64 = 1 << 20;
+
+    #[test]
+    fn half_is_lost_between_two_waits() {
+        assert_eq!(half_lost(&[(0.0, 0.0), (1e6, 0.1), (2e6, 0.9)]), Some(1.5e6));
+        assert_eq!(half_lost(&[(0.0, 0.7)]), Some(0.0));
+        assert_eq!(half_lost(&[(0.0, 0.0), (64e6, 0.2)]), None);
+    }
+
+    #[test]
+    fn bytes_and_rate_are_those_of_the_times() {
+        for (bytes, gbps) in [(32 * M, 2.5), (24 * M, 1.0), (16 * M, 10.0)] {
+            let kept = [2, 4, 8, 12].map(|set| (set * M, Some((bytes - set * M) as f64 / gbps)));
+            let found = fitting(&kept, 32 * M).unwrap();
+            assert_eq!(found.bytes, bytes);
+            assert!((found.gbps / gbps - 1.0).abs() < 0.01, "{found:?}");
+        }
+        // A working set that is never kept is no time, and a bound of the bytes.
+        let found = fitting(&[(2 * M, Some(6e6)), (4 * M, Some(4e6)), (8 * M, Some(0.0))], 32 * M).unwrap();
+        assert!((5 * M..=12 * M).contains(&found.bytes), "{found:?}");
+        // Nobody else is there.
+        assert_eq!(fitting(&[(2 * M, None), (4 * M, None)], 32 * M), None);
+        assert_eq!(fitting(&[(2 * M, Some(0.0))], 32 * M), None);
+    }
+
+    #[test]
+    fn this_machine_is_looked_at() {
+        let others = others(512 << 10, 16 * M, 4096, [10.0, 100.0], Effort::Quick);
+        assert!(
+            others.is_none_or(|others| others.gbps > 0.0 && others.bytes <= 16 * M),
+            "{others:?}"
+        );
+        assert_eq!(
+            super::others(512 << 10, 2 * M, 4096, [10.0, 100.0], Effort::Quick),
+            None
+        );
+    }
+}
