@@ -58,6 +58,7 @@ const CIRCLES: [(&str, &[&str]); 5] = [
             "lookup",
             "miss_path",
             "misses",
+            "others",
             "outcome",
             "overlap",
             "pieces",

@@ -18,8 +18,11 @@ fn all_of_this_as_an_ordinary_user() {
     let binary = directory.path().join("again");
     harness::copy_program(&std::env::current_exe().unwrap(), &binary);
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
-    // An ordinary user's frames are those of huge pages, and what a build has left in the page cache may leave no room for one.
-    let _ = std::fs::write("/proc/sys/vm/compact_memory", "1");
+    // An ordinary user's frames are those of huge pages, and what a build has left in the page cache may leave no room for one:
+    // memory that is nearly full cannot be compacted.
+    for file in ["drop_caches", "compact_memory"] {
+        let _ = std::fs::write(format!("/proc/sys/vm/{file}"), "1");
+    }
     let run = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&binary)
