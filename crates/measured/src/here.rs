@@ -95,6 +95,7 @@ fn take_caches(report: &mut HostReport, measured: &Measured) {
             ));
         }
         if let Some(others) = others {
+            cache.hit_ns = tenths(others.ns - first);
             cache.others_gbps = hundredths(others.gbps).clamp(0.01, OTHERS_MAX);
             sizes.push(format!("others bring {} GB/s into {}", cache.others_gbps, got.cache));
         }

@@ -154,6 +154,7 @@ mod tests {
             others: Some(Others {
                 bytes: 8 << 20,
                 gbps: 1.5,
+                ns: 14.5,
             }),
             curve: vec![Point { bytes: 1024, ns: 1.0 }],
             tlb_curve: vec![],

@@ -243,7 +243,11 @@ fn a_last_level_that_others_use_keeps_its_bytes_and_loses_lines_with_time() {
         (4 * l3, 101.0),
     ];
     let others = |bytes| Measured {
-        others: Some(crate::Others { bytes, gbps: 2.504 }),
+        others: Some(crate::Others {
+            bytes,
+            gbps: 2.504,
+            ns: 14.5,
+        }),
         ..measured(&curve)
     };
     take(&mut report, Some(&others(l3)), None);
@@ -253,6 +257,8 @@ fn a_last_level_that_others_use_keeps_its_bytes_and_loses_lines_with_time() {
         (l3, 2.5)
     );
     assert_eq!(cache(&report, "L2").others_gbps, 0.0);
+    // 14.5 ns less a load from the first cache; the walk, which loses lines while it goes on, takes 16 and more.
+    assert_eq!(cache(&report, "L3").hit_ns, 13.5);
     let note = report
         .notes_of(Trust::Measured)
         .find(|note| note.about == "cache.bytes")

@@ -29,6 +29,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             others: Some(Others {
                 bytes: 24 << 20,
                 gbps: 2.5,
+                ns: 14.5,
             }),
             tlb_curve: vec![],
         },
