@@ -176,7 +176,7 @@ pub fn measure(effort: Effort) -> Measured {
     Measured {
         walkers: walkers(&figures, described.page_bytes, effort),
         huge_refill_ns: huge_refill_ns(&figures, described.page_bytes, effort),
-        others: described.others(&figures.curve, effort),
+        others: described.others(&figures, effort),
         ..figures
     }
 }
@@ -220,11 +220,12 @@ pub fn last_level_again() -> Option<Measured> {
         .collect();
     let inner = before.curve.into_iter().filter(|point| !beyond(&point.bytes));
     let curve = timed(&sizes, inner.collect(), &described, Effort::Quick);
+    let figures = figures(curve, before.tlb_curve, &described, Effort::Quick);
     let fresh = Measured {
         walkers: before.walkers,
         huge_refill_ns: before.huge_refill_ns,
-        others: described.others(&curve, Effort::Quick),
-        ..figures(curve, before.tlb_curve, &described, Effort::Quick)
+        others: described.others(&figures, Effort::Quick),
+        ..figures
     };
     Some(keep(&machine, effort, fresh))
 }
@@ -275,10 +276,8 @@ struct Described {
 }
 
 impl Described {
-    fn others(&self, curve: &[Point], effort: Effort) -> Option<Others> {
-        let knee = knee::capacity(curve, self.private);
-        let times = [knee.inside_ns, knee.outside_ns];
-        others::others(self.private, self.largest, self.page_bytes, times, effort)
+    fn others(&self, figures: &Measured, effort: Effort) -> Option<Others> {
+        others::others(self.private, self.largest, self.page_bytes, figures.memory_ns, effort)
     }
 
     fn of_this_machine() -> Described {

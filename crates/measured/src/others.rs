@@ -6,6 +6,7 @@
 //! order of their last use. That is a line through several working sets. Its ends are the bytes that all have together and the rate of the others.
 
 use std::hint::black_box;
+use std::iter;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -25,8 +26,8 @@ pub struct Others {
     pub ns: f64,
 }
 
-/// Of the last level, in sixteenths: working sets that are brought in.
-const SETS: [u64; 3] = [2, 4, 6];
+/// The largest working set that is brought in.
+const SET_MAX: u64 = 128 << 20;
 
 /// Nothing is done for so long. What is kept longer than the last of these is lost to nobody.
 const WAITS_MS: [f64; 8] = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
@@ -37,16 +38,12 @@ const LOADS: u64 = 2000;
 /// A working set of which so much was lost need not be looked at after a longer wait.
 const ENOUGH: f64 = 0.8;
 
-/// `private`: bytes that the levels before hold; `largest`: those of the last level. `inside_ns` and `outside_ns`: a load that it serves,
-/// and one that memory does. None where nothing is lost while this process waits, or where there is no such level.
-pub fn others(
-    private: u64,
-    largest: u64,
-    page_bytes: u64,
-    [inside_ns, outside_ns]: [f64; 2],
-    effort: Effort,
-) -> Option<Others> {
-    if largest < 8 * private || outside_ns < 2.0 * inside_ns {
+/// `private`: bytes that the levels before hold; `largest`: those that the last level is said to have. `outside_ns`: a load that memory
+/// serves, of every other line. None where nothing is lost while this process waits, or where there is no such level.
+///
+/// Working sets double from twice `private` on, until one is lost as fast as it comes in: this process never has that much.
+pub fn others(private: u64, largest: u64, page_bytes: u64, outside_ns: f64, effort: Effort) -> Option<Others> {
+    if largest < 8 * private {
         return None;
     }
     let rounds = match effort {
@@ -54,60 +51,77 @@ pub fn others(
         Effort::Careful => 5,
     };
     let mut random = Random(0x9fb2_1c65_1e98_df25);
-    let mut kept = Vec::new();
-    let mut at_once = Vec::new();
-    for bytes in SETS
-        .map(|part| largest / 16 * part)
-        .into_iter()
-        .filter(|bytes| *bytes >= 2 * private)
-    {
+    let sets = iter::successors(Some(2 * private), |bytes| Some(2 * bytes));
+    let (mut kept, mut least_lost) = (Vec::new(), largest);
+    // A working set as large as the level before still has a part of itself there: the least of the larger ones counts.
+    let (mut smallest_ns, mut ns) = (outside_ns, outside_ns);
+    for bytes in sets.take_while(|&bytes| bytes <= (largest / 2).min(SET_MAX)) {
+        let set = WorkingSet::new(bytes, page_bytes, &mut random);
         let mut lost = Vec::new();
-        let mut inside_ns = inside_ns;
+        let mut inside_ns = outside_ns;
         for wait_ms in WAITS_MS {
-            let seen = (0..rounds)
-                .map(|_| of_working_set(bytes, page_bytes, wait_ms, &mut random))
-                .collect();
-            let ns = median(seen);
+            let taken = median((0..rounds).map(|_| set.left(wait_ms, &mut random)).collect());
             if wait_ms == 0.0 {
-                inside_ns = inside_ns.min(ns);
-                at_once.push(ns);
+                inside_ns = ns.min(taken);
+                if kept.is_empty() {
+                    smallest_ns = taken;
+                } else {
+                    ns = inside_ns;
+                }
             }
-            let part = (ns - inside_ns) / (outside_ns - inside_ns);
+            let part = (taken - inside_ns) / (outside_ns - inside_ns).max(0.1);
             lost.push((wait_ms * 1e6, part.clamp(0.0, 1.0)));
             if part > ENOUGH {
                 break;
             }
         }
-        kept.push((bytes, half_lost(&lost)));
+        let after = half_lost(&lost);
+        if after == Some(0.0) {
+            least_lost = bytes;
+            break;
+        }
+        kept.push((bytes, after));
     }
-    // The level before has the largest part of the smallest.
-    let larger = at_once.get(1..).filter(|larger| !larger.is_empty()).unwrap_or(&at_once);
-    let ns = larger.iter().copied().fold(outside_ns, f64::min);
-    let (bytes, gbps) = fitting(&kept, largest)?;
+    let ns = if kept.len() > 1 { ns } else { smallest_ns };
+    if outside_ns < 2.0 * ns {
+        return None;
+    }
+    let (bytes, gbps) = fitting(&kept, least_lost)?;
     Some(Others { bytes, gbps, ns })
 }
 
-/// Nanoseconds of a load from a working set that was brought in a while ago.
-fn of_working_set(bytes: u64, page_bytes: u64, wait_ms: f64, random: &mut Random) -> f64 {
-    let mut room = Lines::All.room(bytes);
-    let ring = shuffled_pages(Lines::All, bytes, page_bytes, random);
-    link(&mut room, &ring);
-    // Loads that do not wait for each other bring it in before others take much of it away.
-    for _ in 0..2 {
-        black_box(
-            ring.iter()
-                .map(|&index| room[index as usize])
-                .fold(0, u32::wrapping_add),
-        );
+/// Memory that is brought in as a whole. Every other line is looked at, since processors bring the other line of a pair along.
+struct WorkingSet {
+    room: Vec<u32>,
+    all: Vec<u32>,
+    looked_at: Vec<u32>,
+}
+
+impl WorkingSet {
+    fn new(bytes: u64, page_bytes: u64, random: &mut Random) -> WorkingSet {
+        let mut room = Lines::All.room(bytes);
+        let all = shuffled_pages(Lines::All, bytes, page_bytes, random);
+        let looked_at = shuffled_pages(Lines::Apart, bytes / 2, page_bytes, random);
+        link(&mut room, &looked_at);
+        WorkingSet { room, all, looked_at }
     }
-    let until = Instant::now() + Duration::from_secs_f64(wait_ms / 1e3);
-    while Instant::now() < until {
-        std::hint::spin_loop();
+
+    /// Nanoseconds of a load after the working set was brought in and a wait.
+    fn left(&self, wait_ms: f64, random: &mut Random) -> f64 {
+        // Loads that do not wait for each other bring it in before others take much of it away.
+        for _ in 0..2 {
+            let read = self.all.iter().map(|&index| self.room[index as usize]);
+            black_box(read.fold(0, u32::wrapping_add));
+        }
+        let until = Instant::now() + Duration::from_secs_f64(wait_ms / 1e3);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        let from = self.looked_at[random.below(self.looked_at.len() as u64) as usize];
+        let begin = Instant::now();
+        black_box(walk(&self.room, from, LOADS));
+        begin.elapsed().as_secs_f64() * 1e9 / LOADS as f64
     }
-    let from = ring[random.below(ring.len() as u64) as usize];
-    let begin = Instant::now();
-    black_box(walk(&room, from, LOADS));
-    begin.elapsed().as_secs_f64() * 1e9 / LOADS as f64
 }
 
 /// When half of it was lost, in nanoseconds, between two waits; none where it was not.
@@ -120,34 +134,31 @@ fn half_lost(lost: &[(f64, f64)]) -> Option<f64> {
     Some(from_ns + (to_ns - from_ns) * (0.5 - from) / (to - from))
 }
 
-/// The bytes and the rate that fit working sets and the times after which half of each was lost. Of bytes: all that the level is said to
-/// have, or a part that a host may have left, but more than what was kept for a while.
-fn fitting(kept: &[(u64, Option<f64>)], largest: u64) -> Option<(u64, f64)> {
-    let most_kept = kept
-        .iter()
-        .filter(|(_, after)| after.is_none_or(|ns| ns > 0.0))
-        .map(|(bytes, _)| *bytes)
-        .max()?;
+/// The bytes and the rate that fit working sets and the times after which half of each was lost. The bytes are more than
+/// what was kept, and `most` at the most; of two that fit as well the larger.
+fn fitting(kept: &[(u64, Option<f64>)], most: u64) -> Option<(u64, f64)> {
+    let most_kept = kept.iter().map(|(bytes, _)| *bytes).max()?;
     let lost: Vec<(u64, f64)> = kept
         .iter()
-        .filter_map(|&(bytes, after)| Some((bytes, after.filter(|ns| *ns > 0.0)?)))
+        .filter_map(|&(bytes, after)| Some((bytes, after?)))
         .collect();
     if lost.is_empty() {
         return None;
     }
-    let candidates = (1..=16)
-        .rev()
-        .map(|part| largest / 16 * part)
-        .filter(|&bytes| bytes > most_kept);
+    let smaller = |bytes: &f64| Some(bytes / STEP).filter(|&bytes| bytes > most_kept as f64);
+    let candidates = iter::successors(Some(most.max(most_kept + 1) as f64), smaller);
     let fitted = candidates.map(|bytes| {
-        let left = |set: u64| (bytes - set) as f64;
+        let left = |set: u64| bytes - set as f64;
         let gbps = median(lost.iter().map(|&(set, ns)| left(set) / ns).collect());
         let misfit: f64 = lost.iter().map(|&(set, ns)| (left(set) / gbps / ns).ln().abs()).sum();
-        ((bytes, gbps), misfit)
+        ((bytes as u64, gbps), misfit)
     });
     let better = |one: ((u64, f64), f64), other: ((u64, f64), f64)| if other.1 < one.1 { other } else { one };
     fitted.reduce(better).map(|(found, _)| found)
 }
+
+/// From one size that is tried to the next.
+const STEP: f64 = 1.0905;
 
 #[cfg(test)]
 mod tests {
@@ -167,27 +178,24 @@ mod tests {
         for (bytes, gbps) in [(32 * M, 2.5), (24 * M, 1.0), (16 * M, 10.0)] {
             let kept = [2, 4, 8, 12].map(|set| (set * M, Some((bytes - set * M) as f64 / gbps)));
             let found = fitting(&kept, 32 * M).unwrap();
-            assert_eq!(found.0, bytes);
-            assert!((found.1 / gbps - 1.0).abs() < 0.01, "{found:?}");
+            assert!((found.0 as f64 / bytes as f64).ln().abs() < 0.05, "{found:?}");
+            assert!((found.1 / gbps).ln().abs() < 0.1, "{found:?}");
         }
-        // A working set that is never kept is no time, and a bound of the bytes.
-        let found = fitting(&[(2 * M, Some(6e6)), (4 * M, Some(4e6)), (8 * M, Some(0.0))], 32 * M).unwrap();
-        assert!((5 * M..=12 * M).contains(&found.0), "{found:?}");
+        // What is lost at once bounds the bytes, and so does what is kept for good.
+        let found = fitting(&[(2 * M, Some(6e6)), (4 * M, Some(6e6)), (5 * M, None)], 8 * M).unwrap();
+        assert!((5 * M..=8 * M).contains(&found.0), "{found:?}");
         // Nobody else is there.
         assert_eq!(fitting(&[(2 * M, None), (4 * M, None)], 32 * M), None);
-        assert_eq!(fitting(&[(2 * M, Some(0.0))], 32 * M), None);
+        assert_eq!(fitting(&[], 32 * M), None);
     }
 
     #[test]
     fn this_machine_is_looked_at() {
-        let others = others(512 << 10, 16 * M, 4096, [10.0, 100.0], Effort::Quick);
+        let others = others(512 << 10, 16 * M, 4096, 100.0, Effort::Quick);
         assert!(
             others.is_none_or(|others| others.gbps > 0.0 && others.bytes <= 16 * M),
             "{others:?}"
         );
-        assert_eq!(
-            super::others(512 << 10, 2 * M, 4096, [10.0, 100.0], Effort::Quick),
-            None
-        );
+        assert_eq!(super::others(512 << 10, 2 * M, 4096, 100.0, Effort::Quick), None);
     }
 }
