@@ -27,7 +27,7 @@
 enum { OP_READ = 0, OP_WRITE = 1, OP_MODIFY = 2, OP_PREFETCH = 3 };
 /* Bits of an address that a program can have: what it asks the processor to prefetch beyond them is nothing. */
 enum { ADDRESS_BITS = 47 };
-enum { INSNS_MAX = 1024, REFS_MAX = 2048, EXITS_MAX = 512, WRITES_MAX = 512 };
+enum { INSNS_MAX = 1024, REFS_MAX = 2048, EXITS_MAX = 512, WRITES_MAX = 512, STATEMENTS_MAX = 1 << 14 };
 
 struct RefInfo {
    UShort insn;
@@ -58,6 +58,8 @@ static struct {
    IRSB* out; /* NULL while only looking */
    IRTemp cursor;
    Addr again; /* the place in the program that its end always leads to, or 0 */
+   Int statement; /* at hand */
+   UShort reference[STATEMENTS_MAX]; /* of each statement, counted from 1; 0: none */
    UInt committed; /* words that the stored cursor covers */
    Int committed_exit; /* the exit that the stored cursor stands for, or -1 */
 
@@ -166,6 +168,8 @@ static void saw_reference(UInt op, IRExpr* addr, Int size, IRExpr* guard, IRExpr
       b.ref[b.refs - 1].op = OP_MODIFY;
       b.ref[b.refs - 1].data = data ? flow_origin(data) : 0;
       b.last_read = NULL;
+      if (b.statement < STATEMENTS_MAX)
+         b.reference[b.statement] = b.refs;
       return;
    }
    if (b.refs == REFS_MAX || b.insns == 0) {
@@ -178,6 +182,8 @@ static void saw_reference(UInt op, IRExpr* addr, Int size, IRExpr* guard, IRExpr
    b.ref[b.refs].address = op == OP_PREFETCH ? 0 : flow_origin(addr);
    b.ref[b.refs].data = data ? flow_origin(data) : 0;
    b.refs++;
+   if (b.statement < STATEMENTS_MAX)
+      b.reference[b.statement] = b.refs;
    b.last_read = op == OP_READ && guard == NULL ? addr : NULL;
    if (b.out) {
       IRExpr* word = addr;
@@ -319,6 +325,11 @@ static void saw_statement(IRStmt* s, IRTypeEnv* types)
    }
 }
 
+UInt instrument_reference(Int statement)
+{
+   return statement < STATEMENTS_MAX ? b.reference[statement] : 0;
+}
+
 /* After a statement was seen the first time: what flows. Registers that are written twice before anybody can leave
    count once. */
 static void saw_flow(IRStmt* s, IRTypeEnv* types)
@@ -356,6 +367,9 @@ static void walk(IRSB* in, Int first)
    b.committed_exit = -1;
    for (i = first; i < in->stmts_used; i++) {
       IRStmt* s = in->stmts[i];
+      b.statement = i;
+      if (i < STATEMENTS_MAX)
+         b.reference[i] = 0;
       if (!s || s->tag == Ist_NoOp)
          continue;
       saw_statement(s, in->tyenv);

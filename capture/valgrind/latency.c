@@ -6,8 +6,9 @@
       after `add rax, [rbx]`:  rax = max(rax + 1, rbx + 5)
 
    The recorder plays these through on samples of the run, and so finds how many clocks each superblock takes where
-   nothing misses. What is followed is registers and flags; values that go through memory, and branches that were
-   foreseen wrongly, are not.
+   nothing misses. What is followed is registers and flags, and values that go through memory: what a load reads is a part of
+   the state of its own, and what a store writes is one at the end. The recorder, which knows the addresses, joins them.
+   Branches that were foreseen wrongly are not followed.
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
 
@@ -27,6 +28,13 @@ enum {
    X87 = FLAGS + 1,
    ORDER = X87 + 1,
    PARTS = ORDER + 1,
+   /* After them, what the first references of a superblock load. */
+   LOADS = 20,
+   SOURCES = PARTS + LOADS,
+   STORES = 20, /* of which as many are followed */
+   /* In the record, references follow from here. */
+   FIRST_REFERENCE = 64,
+   REFERENCES = 128,
    NOTHING = -1
 };
 
@@ -49,7 +57,7 @@ enum { CLOCKS_MAX = 4095 };
 
 /* How much later than each part of the state at the entry a value is there; NOTHING: it does not come from it. */
 struct Value {
-   Short after[PARTS];
+   Short after[SOURCES];
    /* Simple operations of the instruction that made it are one clock, whatever their number in IR; addresses cost
       nothing beyond their load. They are charged when the value leaves the instruction. */
    UChar pending;
@@ -59,6 +67,11 @@ struct Value {
 static struct Value* temps = NULL;
 static Int temps_room = 0;
 static struct Value state[PARTS];
+/* What is written, by store. */
+static struct Value stored[STORES];
+static UInt stored_by[STORES], stores;
+/* Of the statement at hand, counted from 1; 0: none. */
+static UInt reference;
 static UShort insn;
 /* The last instruction that wrote flags. */
 static UShort flags_insn;
@@ -68,7 +81,7 @@ static struct Value constant_value(void)
    struct Value v;
    Int i;
    v.pending = 0;
-   for (i = 0; i < PARTS; i++)
+   for (i = 0; i < SOURCES; i++)
       v.after[i] = NOTHING;
    v.insn = insn;
    return v;
@@ -77,7 +90,7 @@ static struct Value constant_value(void)
 static void add(struct Value* v, Int clocks)
 {
    Int i;
-   for (i = 0; i < PARTS; i++)
+   for (i = 0; i < SOURCES; i++)
       if (v->after[i] != NOTHING)
          v->after[i] = v->after[i] + clocks > CLOCKS_MAX ? CLOCKS_MAX : v->after[i] + clocks;
 }
@@ -93,7 +106,7 @@ static void settle(struct Value* v)
 static void join(struct Value* v, const struct Value* w)
 {
    Int i;
-   for (i = 0; i < PARTS; i++)
+   for (i = 0; i < SOURCES; i++)
       if (w->after[i] > v->after[i])
          v->after[i] = w->after[i];
    v->pending |= w->pending;
@@ -203,7 +216,20 @@ static struct Value loaded(IRExpr* address, Int clocks)
    struct Value v = atom(address);
    v.pending = 0;
    add(&v, clocks);
+   if (reference > 0 && reference <= LOADS)
+      v.after[PARTS + reference - 1] = 0;
    return v;
+}
+
+/* A plain store of a value. */
+static void store(IRExpr* data)
+{
+   struct Value v = atom(data);
+   if (reference == 0 || reference > REFERENCES || stores == STORES)
+      return;
+   settle(&v);
+   stored_by[stores] = reference - 1;
+   stored[stores++] = v;
 }
 
 static struct Value locked(IRExpr* address)
@@ -306,6 +332,9 @@ static void statement(const IRStmt* s)
       temps[g->dst] = v;
       break;
    }
+   case Ist_Store:
+      store(s->Ist.Store.data);
+      break;
    case Ist_CAS:
       temps[s->Ist.CAS.details->oldLo] = locked(s->Ist.CAS.details->addr);
       if (s->Ist.CAS.details->oldHi != IRTemp_INVALID)
@@ -333,16 +362,44 @@ static void statement(const IRStmt* s)
    }
 }
 
+/* Where a source stands in the record. */
+static ULong named(Int source)
+{
+   return source < PARTS ? (ULong)source : (ULong)(FIRST_REFERENCE + source - PARTS);
+}
+
+/* Words for the ways to a value, written where there is room (NULL: only counted). `own`: the part that it is the value of, or NOTHING. */
+static UInt ways(const struct Value* v, ULong to, Int own, ULong* w)
+{
+   UInt words = 0;
+   Bool fresh = True;
+   Int j;
+   for (j = 0; j < SOURCES; j++)
+      if (v->after[j] != NOTHING && !(own == j && v->after[j] == 0)) {
+         if (w)
+            w[words] = to | named(j) << 8 | (ULong)v->after[j] << 16;
+         words++, fresh = False;
+      }
+   /* A value that comes from nothing is there at once. */
+   if (fresh && (own == NOTHING || v->after[own] == NOTHING)) {
+      if (w)
+         w[words] = to | 0xffULL << 8;
+      words++;
+   }
+   return words;
+}
+
 void latency_of_block(ULong number, const IRSB* block, Int first)
 {
-   Int i, j;
-   UInt words = 0;
+   Int i;
+   UInt words = 0, k;
    ULong* w;
    if (block->tyenv->types_used > temps_room) {
       temps_room = 2 * block->tyenv->types_used;
       temps = VG_(realloc)("domicile.latency", temps, temps_room * sizeof *temps);
    }
    insn = flags_insn = 0;
+   stores = 0;
    for (i = 0; i < block->tyenv->types_used; i++)
       temps[i] = constant_value();
    for (i = 0; i < PARTS; i++) {
@@ -350,31 +407,22 @@ void latency_of_block(ULong number, const IRSB* block, Int first)
       state[i].after[i] = 0;
    }
    for (i = first; i < block->stmts_used; i++)
-      if (block->stmts[i])
+      if (block->stmts[i]) {
+         reference = instrument_reference(i);
          statement(block->stmts[i]);
+      }
 
-   for (i = 0; i < PARTS; i++) {
-      Bool fresh = True;
-      for (j = 0; j < PARTS; j++)
-         if (state[i].after[j] != NOTHING && !(i == j && state[i].after[j] == 0))
-            words++, fresh = False;
-      /* A value that comes from nothing is there at once. */
-      if (fresh && state[i].after[i] == NOTHING)
-         words++;
-   }
+   for (i = 0; i < PARTS; i++)
+      words += ways(&state[i], i, i, NULL);
+   for (k = 0; k < stores; k++)
+      words += ways(&stored[k], FIRST_REFERENCE + stored_by[k], NOTHING, NULL);
    if (words == 0)
       return;
    w = ring_record(RECORD_LATENCY, 1 + words);
    *w++ = number;
-   for (i = 0; i < PARTS; i++) {
-      Bool fresh = True;
-      for (j = 0; j < PARTS; j++)
-         if (state[i].after[j] != NOTHING && !(i == j && state[i].after[j] == 0)) {
-            *w++ = (ULong)i | (ULong)j << 8 | (ULong)state[i].after[j] << 16;
-            fresh = False;
-         }
-      if (fresh && state[i].after[i] == NOTHING)
-         *w++ = (ULong)i | 0xffULL << 8;
-   }
+   for (i = 0; i < PARTS; i++)
+      w += ways(&state[i], i, i, w);
+   for (k = 0; k < stores; k++)
+      w += ways(&stored[k], FIRST_REFERENCE + stored_by[k], NOTHING, w);
    ring_commit();
 }

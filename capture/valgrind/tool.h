@@ -124,6 +124,9 @@ Bool memory_is_static(void);
 /* Whether `pc` belongs to our own preloaded wrappers, whose references are not the program's. */
 Bool memory_is_wrapper(Addr pc);
 
+/* Of the superblock that is being instrumented: the reference that a statement makes, counted from 1; 0: none. */
+UInt instrument_reference(Int statement);
+
 /* ---- latency.c ---- */
 /* Clocks of instructions that the recorder may have timed. */
 extern Int clocks_load, clocks_multiply, clocks_float_add, clocks_float_multiply, clocks_locked;

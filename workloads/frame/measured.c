@@ -28,8 +28,12 @@ __attribute__((constructor)) static void nothing_yet(void) { DOMICILE_RECORD_STO
    allocates lies behind it. */
 __attribute__((constructor)) static void lie_behind(void)
 {
-   const char *bytes = getenv("FRAME_BEHIND");
-   if (bytes && mmap(NULL, strtoul(bytes, NULL, 10), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+   const char *text = getenv("FRAME_BEHIND");
+   if (!text)
+      return;
+   char *end;
+   const unsigned long bytes = strtoul(text, &end, 10);
+   if (end == text || *end || mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
       frame_fail("FRAME_BEHIND is no number of bytes that can be mapped");
 }
 

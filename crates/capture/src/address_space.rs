@@ -8,7 +8,7 @@ use trace::{Allocation, Array, Event, Frame, Location, Stack, StackId, Thread, T
 
 use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
-use crate::clocks;
+use crate::clocks::{self, Forward};
 use crate::differences::Differences;
 use crate::flow::Dependences;
 use crate::lines::Lines;
@@ -271,8 +271,10 @@ impl AddressSpace {
 
     /// Plays the superblocks of a slot that was decoded.
     fn play(&mut self, words: &[u64]) {
-        let mut play = Play::new();
+        let forward = Forward::here();
+        let mut play = Play::new(forward);
         let line = clocks::code_line();
+        let mut references = Vec::new();
         let mut at = 0;
         while let Some(&word) = words.get(at) {
             at += 1;
@@ -280,7 +282,8 @@ impl AddressSpace {
                 wire::BLOCK => {
                     let number = word as u32 as usize;
                     if let Some(block) = self.blocks.get(number) {
-                        let references = !self.blocks.templates(block).is_empty();
+                        references.clear();
+                        references.extend(pace::references(self.blocks.templates(block), &words[at..]));
                         let described = self.blocks.tools_number(number);
                         let code = self.paces.code(described, || Code::of(self.blocks.code(block), line));
                         play.run(
@@ -288,7 +291,7 @@ impl AddressSpace {
                             (number, described),
                             code,
                             u64::from(block.insns),
-                            references,
+                            &references,
                         );
                     }
                 }
@@ -299,7 +302,7 @@ impl AddressSpace {
                     at += payload.len();
                     // Another thread has registers of its own.
                     if kind == record::THREAD {
-                        play = Play::new();
+                        play = Play::new(forward);
                     }
                 }
                 _ => {}

@@ -98,6 +98,40 @@ pub fn code_line() -> Option<u64> {
     None
 }
 
+/// Clocks that a load waits for the store of its word, from when the value is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Where the store writes the same place again and again: some processors then pass the value on as they do in registers.
+    pub in_place: u64,
+    pub elsewhere: u64,
+}
+
+impl Forward {
+    /// As Intel's Skylake and AMD's Zen have it (Agner Fog, "The microarchitecture of Intel, AMD and VIA CPUs").
+    const USUAL: Forward = Forward {
+        in_place: 4,
+        elsewhere: 4,
+    };
+
+    /// Of this processor; what is usual where the chains are not written for it.
+    #[cfg(target_arch = "x86_64")]
+    pub fn here() -> Forward {
+        use std::sync::OnceLock;
+        use sys::instructions::Chain;
+        static FORWARD: OnceLock<Forward> = OnceLock::new();
+        *FORWARD.get_or_init(|| Forward {
+            // One clock is the addition's.
+            in_place: clocks(Chain::InPlace).map_or(Self::USUAL.in_place, |clocks| clocks - 1),
+            elsewhere: clocks(Chain::AlongMemory).unwrap_or(Self::USUAL.elsewhere),
+        })
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn here() -> Forward {
+        Self::USUAL
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 fn seconds(run: impl FnOnce()) -> f64 {
     let begin = std::time::Instant::now();
@@ -155,6 +189,11 @@ mod tests {
         assert_eq!(line_of(f64::NAN, f64::INFINITY), None);
         let here = Clocks::here();
         assert!(here.is_none_or(Clocks::is_plausible), "{here:?}");
+        let forward = Forward::here();
+        assert!(
+            forward.in_place <= 20 && (1..=30).contains(&forward.elsewhere),
+            "{forward:?}"
+        );
         assert_eq!(of([5, 3, 2, 3, 18]).arguments()[0], "--domicile-clocks-load=5");
     }
 }

@@ -148,6 +148,7 @@ pub fn start(
     }
     // Timed before the program runs beside it.
     crate::clocks::code_line();
+    crate::clocks::Forward::here();
     let child = command.spawn().map_err(|e| CaptureError::NoValgrind {
         what: format!("{}: {e}", tool.valgrind.display()),
     })?;

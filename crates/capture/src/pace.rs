@@ -1,17 +1,31 @@
 //! How many clocks superblocks take where nothing misses: samples of the run, played through.
 //!
-//! The tool says of each superblock how long the registers that it writes wait for those at its entry (`latency.c`).
+//! The tool says of each superblock how long the registers and the words of memory that it writes wait for the registers at its entry and
+//! for what it loads (`latency.c`). A load waits for the store that wrote its word, if that is under way: the addresses tell.
 //! Played through one after another, with as many instructions under way as a processor keeps, these waits give the
 //! moment at which each superblock's last value is there. How much later that is than before it is what the superblock
 //! takes: a loop that sums up floating-point numbers takes an addition's clocks each time round, and one that copies
 //! takes a clock. A line of code takes a clock to fetch, unless the superblock before ended in it; instructions begin when what is before
 //! their superblock was fetched. A processor takes no less than its own width allows; that is the machine's to say, not ours.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use trace::{Op, Ref};
+
+use crate::clocks::Forward;
+use crate::wire;
 
 /// Parts of the state, as `latency.c` counts them, and what stands for none.
 const PARTS: usize = 35;
 const NONE: u8 = 0xff;
+
+/// References of a superblock follow from here: so many that load, and so many that store.
+const FIRST_REFERENCE: u8 = 64;
+const LOADS: usize = 20;
+const REFERENCES: usize = 128;
+
+/// A store passes on words of so many bytes.
+const WORD: u64 = 8;
 
 /// Instructions under way: Intel's Skylake and AMD's Zen have reorder buffers for 224. Later ones have more, which
 /// changes little: what is far apart hardly ever waits for each other.
@@ -28,7 +42,7 @@ pub fn is_sample(slot: u64) -> bool {
     slot <= FIRST || crate::sampling::is_sample(slot, ONE_IN)
 }
 
-/// A part of the state waits for another: so many clocks.
+/// A part of the state, or what a reference stores, waits for a part, or for what a reference loads: so many clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     to: u8,
@@ -44,14 +58,50 @@ impl Way {
             from: (word >> 8) as u8,
             clocks: (word >> 16) as u16,
         };
-        let known = |part: u8| usize::from(part) < PARTS;
-        (known(way.to) && (known(way.from) || way.from == NONE)).then_some(way)
+        let known = |part: u8, references: usize| {
+            usize::from(part) < PARTS || reference(part).is_some_and(|number| number < references)
+        };
+        (known(way.to, REFERENCES) && (known(way.from, LOADS) || way.from == NONE)).then_some(way)
     }
+}
+
+/// The reference that a way begins or ends at.
+fn reference(part: u8) -> Option<usize> {
+    part.checked_sub(FIRST_REFERENCE).map(usize::from)
+}
+
+/// A reference of one run of a superblock.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference {
+    /// None where it was not carried out.
+    pub address: Option<u64>,
+    pub bytes: u64,
+    pub loads: bool,
+    pub stores: bool,
+}
+
+/// The references of a run of a superblock, whose addresses `words` begin with.
+pub fn references<'a>(templates: &'a [Ref], words: &'a [u64]) -> impl Iterator<Item = Reference> + 'a {
+    let ours = |word: &&u64| matches!(wire::kind(**word), 0..=wire::NULL);
+    let address = |word: u64| (word & wire::TAGGED == 0).then_some(word);
+    let left = templates.len() - words.iter().take(templates.len()).take_while(ours).count();
+    let carried_out = words
+        .iter()
+        .take(templates.len() - left)
+        .map(move |word| address(*word));
+    let addresses = carried_out.chain(std::iter::repeat_n(None, left));
+    templates.iter().zip(addresses).map(|(template, address)| Reference {
+        address,
+        bytes: u64::from(template.size),
+        loads: matches!(template.op, Op::Read | Op::Modify),
+        stores: matches!(template.op, Op::Write | Op::Modify),
+    })
 }
 
 /// What superblocks took, by number.
 #[derive(Clone, Debug, Default)]
 pub struct Paces {
+    /// Those to stores first, in the order of the stores.
     ways: Vec<Vec<Way>>,
     codes: Vec<Option<Code>>,
     /// Superblocks with references.
@@ -80,7 +130,8 @@ impl Took {
 }
 
 impl Paces {
-    pub fn describe(&mut self, block: usize, ways: Vec<Way>) {
+    pub fn describe(&mut self, block: usize, mut ways: Vec<Way>) {
+        ways.sort_by_key(|way| (way.to < FIRST_REFERENCE, way.to));
         if self.ways.len() <= block {
             self.ways.resize(block + 1, Vec::new());
         }
@@ -173,10 +224,17 @@ pub struct Play {
     code: Code,
     /// Superblocks without references since the last that has some.
     before: Took,
+    /// When each word that was stored is there to be loaded.
+    stored: HashMap<u64, u64>,
+    /// Where each store of a superblock wrote last.
+    places: HashMap<(usize, usize), u64>,
+    forward: Forward,
+    /// When what each reference of the superblock at hand loads is there.
+    loaded: [u64; LOADS],
 }
 
 impl Play {
-    pub fn new() -> Play {
+    pub fn new(forward: Forward) -> Play {
         Play {
             ready: [0; PARTS],
             last: 0,
@@ -186,17 +244,21 @@ impl Play {
             fetched: 0,
             code: Code::default(),
             before: Took::default(),
+            stored: HashMap::new(),
+            places: HashMap::new(),
+            forward,
+            loaded: [0; LOADS],
         }
     }
 
-    /// Plays one run of a superblock of so many instructions, which makes references or does not.
+    /// Plays one run of a superblock of so many instructions, with all of its references.
     pub fn run(
         &mut self,
         paces: &mut Paces,
         (block, described): (usize, usize),
         code: Code,
         instructions: u64,
-        references: bool,
+        references: &[Reference],
     ) {
         while let Some(&(begun, last)) = self.entered.front()
             && begun + WINDOW <= self.instructions
@@ -209,13 +271,12 @@ impl Play {
         let begins = self.fetched.max(self.floor);
         self.fetched = begins + code.clocks(self.code);
         self.code = code;
+        let ways = paces.ways(described);
+        let (to_stores, to_parts) = ways.split_at(ways.partition_point(|way| way.to >= FIRST_REFERENCE));
+        self.through_memory(described, to_stores, references, begins);
         let mut after: [Option<u64>; PARTS] = [None; PARTS];
-        for way in paces.ways(described) {
-            let from = match way.from {
-                NONE => begins,
-                part => self.ready[usize::from(part)].max(begins),
-            };
-            let there = from + u64::from(way.clocks);
+        for way in to_parts {
+            let there = self.there(way, begins);
             let known = &mut after[usize::from(way.to)];
             *known = Some(known.map_or(there, |known| known.max(there)));
         }
@@ -232,7 +293,7 @@ impl Play {
             clocks: self.last - before,
             instructions,
         };
-        if !references {
+        if references.is_empty() {
             self.before.add(took);
             return;
         }
@@ -240,123 +301,49 @@ impl Play {
         taken.own.add(took);
         taken.before.add(std::mem::take(&mut self.before));
     }
+
+    /// When what a way leads to is there, by this way alone.
+    fn there(&self, way: &Way, begins: u64) -> u64 {
+        let from = match (way.from, reference(way.from)) {
+            (NONE, _) => 0,
+            (_, Some(load)) => self.loaded[load],
+            (part, None) => self.ready[usize::from(part)],
+        };
+        from.max(begins) + u64::from(way.clocks)
+    }
+
+    /// What loads and stores pass on, in their order. A store waits only for loads before it.
+    fn through_memory(&mut self, block: usize, mut to_stores: &[Way], references: &[Reference], begins: u64) {
+        for (number, of) in references.iter().enumerate().take(REFERENCES) {
+            let Some(address) = of.address else {
+                continue;
+            };
+            if let Some(loaded) = self.loaded.get_mut(number).filter(|_| of.loads) {
+                let stored = self.stored.get(&(address / WORD));
+                *loaded = stored.copied().unwrap_or(0);
+            }
+            if of.stores {
+                let before = to_stores.partition_point(|way| usize::from(way.to - FIRST_REFERENCE) < number);
+                to_stores = &to_stores[before..];
+                let ours = to_stores.iter().take_while(|way| reference(way.to) == Some(number));
+                let value = ours.map(|way| self.there(way, begins)).max();
+                let again = self.places.insert((block, number), address) == Some(address);
+                let forward = if again {
+                    self.forward.in_place
+                } else {
+                    self.forward.elsewhere
+                };
+                let there = value.map(|value| value + forward);
+                for word in address / WORD..=(address + of.bytes.clamp(1, 64) - 1) / WORD {
+                    match there {
+                        Some(there) => self.stored.insert(word, there),
+                        None => self.stored.remove(&word),
+                    };
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const COUNTER: u8 = 0;
-    const SUM: u8 = 17;
-
-    fn way(to: u8, from: u8, clocks: u16) -> Way {
-        Way { to, from, clocks }
-    }
-
-    fn played(ways: Vec<Way>, instructions: u64) -> f64 {
-        let mut paces = Paces::default();
-        paces.describe(3, ways);
-        let mut play = Play::new();
-        for _ in 0..1000 {
-            play.run(&mut paces, (3, 3), Code::default(), instructions, true);
-        }
-        let taken = paces.taken[&3];
-        assert_eq!(
-            (taken.own.instructions, taken.before),
-            (1000 * instructions, Took::default())
-        );
-        taken.own.clocks as f64 / 1000.0
-    }
-
-    /// A loop of 100 rounds of a multiplication that waits for the one before makes no reference; a load follows.
-    #[test]
-    fn loops_without_references_count_for_the_next_one() {
-        let mut paces = Paces::default();
-        paces.describe(3, vec![way(SUM, SUM, 4)]);
-        paces.describe(5, vec![way(1, COUNTER, 4)]);
-        let mut play = Play::new();
-        for _ in 0..10 {
-            for _ in 0..100 {
-                play.run(&mut paces, (3, 3), Code::default(), 5, false);
-            }
-            play.run(&mut paces, (5, 5), Code::default(), 2, true);
-        }
-        let all: Vec<(usize, Taken)> = paces.all().collect();
-        let [(5, taken)] = all[..] else { panic!("{all:?}") };
-        assert_eq!((taken.own.instructions, taken.before.instructions), (20, 5000));
-        assert_eq!(taken.before.clocks, 4000);
-        assert!(taken.own.clocks <= 10, "{taken:?}");
-    }
-
-    #[test]
-    fn a_loop_takes_as_long_as_what_it_carries_round() {
-        // for (...) sum += a[i]: an addition of 3 clocks waits for the one before, the counter for its own.
-        let summing = vec![way(COUNTER, COUNTER, 1), way(SUM, SUM, 3), way(SUM, COUNTER, 7)];
-        let taken = played(summing, 4);
-        assert!((3.0..3.1).contains(&taken), "{taken}");
-        // for (...) a[i] = b[i]
-        let copying = vec![way(COUNTER, COUNTER, 1), way(2, COUNTER, 4)];
-        let taken = played(copying, 4);
-        assert!((1.0..1.1).contains(&taken), "{taken}");
-        // Chains through one register of four clocks a step.
-        let chasing = vec![way(5, 5, 4)];
-        assert!((4.0..4.1).contains(&played(chasing, 3)));
-    }
-
-    /// A loop of four instructions of four bytes, of which none waits for another.
-    #[test]
-    fn a_loop_takes_a_clock_for_each_line_of_its_code() {
-        let clocks = |begin: u64, line: Option<u64>| {
-            let mut paces = Paces::default();
-            paces.describe(3, vec![way(1, NONE, 1)]);
-            let mut play = Play::new();
-            let code = Code::of((0..4).map(|at| (begin + 4 * at, 4)), line);
-            for _ in 0..1000 {
-                play.run(&mut paces, (3, 3), code, 4, true);
-            }
-            let taken = paces.taken[&3].own.clocks;
-            // The window's end adds a clock here and there.
-            assert!(taken % 1000 <= 50, "{taken}");
-            taken / 1000
-        };
-        assert_eq!(
-            [0x100, 0x130, 0x138, 0x13e].map(|begin| clocks(begin, Some(64))),
-            [1, 1, 2, 2]
-        );
-        assert_eq!([0x110, 0x118].map(|begin| clocks(begin, Some(32))), [1, 2]);
-        assert_eq!(clocks(0x138, None), 0);
-    }
-
-    #[test]
-    fn lines_count_once_while_code_goes_on_in_them() {
-        let of = |pcs: &[u64]| Code::of(pcs.iter().map(|pc| (*pc, 4)), Some(64));
-        // From 0x138 over 0x140 into the same line behind a jump.
-        assert_eq!(of(&[0x138, 0x13c, 0x140, 0x150]).lines, 3);
-        let (first, second) = (of(&[0x100, 0x104]), of(&[0x108, 0x10c]));
-        assert_eq!(
-            [second.clocks(first), second.clocks(second), first.clocks(second)],
-            [0, 1, 1]
-        );
-        let aligned = of(&[0x140]);
-        assert_eq!(aligned.clocks(of(&[0x13c])), 1);
-        assert_eq!(Code::of(std::iter::empty(), Some(64)).clocks(first), 0);
-    }
-
-    #[test]
-    fn what_waits_for_nothing_is_bounded_by_the_window() {
-        // A long chain that begins anew each time: 100 instructions of which each waits for the one before.
-        let chain = vec![way(1, NONE, 100)];
-        let taken = played(chain.clone(), 100);
-        // Two or three of them are under way at a time.
-        assert!((33.0..51.0).contains(&taken), "{taken}");
-        assert!(played(chain, 224) >= 99.0);
-    }
-
-    #[test]
-    fn words_that_name_no_part_are_refused() {
-        assert_eq!(Way::read(5 | 6 << 8 | 7 << 16), Some(way(5, 6, 7)));
-        assert_eq!(Way::read(5 | 0xff << 8), Some(way(5, NONE, 0)));
-        assert_eq!(Way::read(35), None);
-        assert_eq!(Way::read(1 | 40 << 8), None);
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 /// First word of the greetings, and the version that both sides must speak.
 pub const MAGIC: u32 = 0x5243_4d44;
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Bytes of the page before the slots.
 pub const CONTROL_BYTES: usize = 4096;

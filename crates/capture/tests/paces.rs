@@ -40,6 +40,11 @@ fn a_loop_takes_as_long_as_its_instructions_wait_for_each_other() {
     );
     let copy = pace(&trace, "from");
     assert!(copy < 0.35, "a clock of the counter over about 5 instructions: {copy}");
+    let prefix = pace(&trace, "cells");
+    assert!(
+        (0.5..4.1).contains(&prefix),
+        "3 to 16 clocks from a store to its load and one of an addition over about 5 instructions: {prefix}"
+    );
     let chase = pace(&trace, "nodes");
     assert!(
         (0.9..2.1).contains(&chase),

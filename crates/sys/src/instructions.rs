@@ -18,8 +18,9 @@ pub fn straight_code(rounds: u64) -> u64 {
             "2:",
             ".rept {groups}",
             "mov {one}, [{words}]",
-            "add {sum}, 1",
-            "lea {other}, [{other} + 1]",
+            // Of registers: additions of constants are folded into one another by processors such as Golden Cove.
+            "add {sum}, {step}",
+            "lea {other}, [{other} + {step}]",
             "mov {two}, [{words} + 8]",
             "add {two}, {one}",
             "xor {one:e}, {one:e}",
@@ -28,6 +29,7 @@ pub fn straight_code(rounds: u64) -> u64 {
             "jnz 2b",
             groups = const GROUPS,
             words = in(reg) words.as_ptr(),
+            step = in(reg) 3u64,
             rounds = inout(reg) rounds.max(1) => _,
             one = out(reg) _,
             two = out(reg) _,
@@ -80,6 +82,10 @@ pub enum Chain {
     Multiply,
     FloatAdd,
     FloatMultiply,
+    /// Additions to a word of memory: each loads what the one before stored.
+    InPlace,
+    /// Copies from word to word of memory: each loads what the one before stored, at another address.
+    AlongMemory,
     /// Additions to a word of memory that nobody else can come between.
     Locked,
 }
@@ -103,14 +109,18 @@ fn close(ring: &mut [u64; WORDS_IN_RING]) {
 #[cfg(target_arch = "x86_64")]
 const WORDS_IN_RING: usize = 16;
 
+/// A power of two, of 8 bytes each.
+#[cfg(target_arch = "x86_64")]
+const WORDS_IN_ROW: usize = 64;
+
 /// Carries out so many rounds of a chain.
 ///
-/// Pre: `rounds` is at least 1 (0 counts as 1). Post: `rounds * IN_A_CHAIN` instructions of that class were carried out.
+/// Pre: `rounds` is at least 1 (0 counts as 1). Post: `rounds * IN_A_CHAIN` steps of that class were carried out.
 #[cfg(target_arch = "x86_64")]
 pub fn chain(kind: Chain, rounds: u64) {
     macro_rules! rounds {
         ($instruction:literal, $($operands:tt)*) => {
-            // SAFETY: it reads and writes registers that are named, and a word that outlives it and is its own.
+            // SAFETY: it reads and writes registers that are named, and words that outlive it and are its own.
             unsafe {
                 std::arch::asm!(
                     "2:",
@@ -145,6 +155,21 @@ pub fn chain(kind: Chain, rounds: u64) {
         }
         Chain::FloatMultiply => {
             rounds!("mulsd {value}, {other}", value = inout(xmm_reg) 1.5f64 => _, other = in(xmm_reg) 1.0f64,)
+        }
+        Chain::InPlace => rounds!("add qword ptr [{at}], {other}", at = in(reg) own, other = in(reg) 3u64,),
+        Chain::AlongMemory => {
+            let mut words = [word; WORDS_IN_ROW];
+            rounds!(
+                "mov {value}, [{at} + {index}]
+                 add {index}, 8
+                 and {index}, {mask}
+                 mov [{at} + {index}], {value}",
+                value = out(reg) _,
+                index = inout(reg) 0u64 => _,
+                at = in(reg) words.as_mut_ptr(),
+                mask = const (WORDS_IN_ROW - 1) * 8,
+            );
+            std::hint::black_box(&words);
         }
         Chain::Locked => rounds!("lock add qword ptr [{at}], 1", at = in(reg) own,),
     }
@@ -206,6 +231,8 @@ mod tests {
             Chain::Multiply,
             Chain::FloatAdd,
             Chain::FloatMultiply,
+            Chain::InPlace,
+            Chain::AlongMemory,
             Chain::Locked,
         ];
         all.iter().for_each(|&kind| chain(kind, 3));

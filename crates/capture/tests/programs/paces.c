@@ -44,6 +44,14 @@ __attribute__((noinline)) unsigned long hash(void)
     return sum;
 }
 
+volatile long cells[COUNT + 1];
+
+__attribute__((noinline)) void prefix(void)
+{
+    for (int i = 0; i < COUNT; i++)
+        cells[i + 1] = cells[i] + i; /* a load waits for the store before it */
+}
+
 int main(void)
 {
     double all = 0;
@@ -52,6 +60,7 @@ int main(void)
     for (int round = 0; round < ROUNDS; round++) {
         all += sum();
         copy();
+        prefix();
         all += chase() == nodes;
         all += hash() == 1;
     }

@@ -1,6 +1,6 @@
 //! The streams of misses: each recorded once for a machine, and all that any item of the paper asks of it had at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -290,16 +290,6 @@ impl Reproduction<'_> {
             line: file.display().to_string(),
             source,
         };
-        let what = format!("{workload} on {}", machine.name);
-        let (done, total) = (std::sync::atomic::AtomicU64::new(0), trace.references());
-        let progress = |references: u64| {
-            let done = done.fetch_add(references, std::sync::atomic::Ordering::Relaxed) + references;
-            (self.watch)(Step::Simulating {
-                what: &what,
-                done,
-                total,
-            });
-        };
         let treated = self.paper.about.workloads.iter().find(|other| other.name == workload);
         let schedule = treated.map_or(Scheduling::Stay, |treated| treated.schedule);
         let config = Config {
@@ -311,6 +301,21 @@ impl Reproduction<'_> {
             .filter(|traces| traces.described().is_ok_and(|described| described == *machine))
             .flat_map(|traces| traces.bars.iter().map(|bar| (bar, traces.page_us)))
             .collect();
+        // Contended, all references are simulated anew for each cost of a page.
+        let passes = match machine.memory.is_contended() {
+            true => bars.iter().map(|(_, page_us)| page_us).collect::<BTreeSet<_>>().len() as u64,
+            false => 1,
+        };
+        let what = format!("{workload} on {}", machine.name);
+        let (done, total) = (std::sync::atomic::AtomicU64::new(0), passes * trace.references());
+        let progress = |references: u64| {
+            let done = done.fetch_add(references, std::sync::atomic::Ordering::Relaxed) + references;
+            (self.watch)(Step::Simulating {
+                what: &what,
+                done,
+                total,
+            });
+        };
         if machine.memory.is_contended() {
             return wholes(&trace, &config, &bars, &progress).map_err(failed);
         }
