@@ -327,6 +327,7 @@ impl Play {
                 to_stores = &to_stores[before..];
                 let ours = to_stores.iter().take_while(|way| reference(way.to) == Some(number));
                 let value = ours.map(|way| self.there(way, begins)).max();
+                self.last = self.last.max(value.unwrap_or(0));
                 let again = self.places.insert((block, number), address) == Some(address);
                 let forward = if again {
                     self.forward.in_place
