@@ -149,14 +149,14 @@ fn pages_that_the_kernel_writes_to_are_opened_when_they_are_registered() {
     }
     let asked = eager(domains);
     let (mut touches, mut calls) = (0, 0);
-    // How many of the calls come while pages are closed hangs on when the intervals end.
-    for _ in 0..20 {
+    // Calls that come while pages are closed hang on when the intervals end: there are some in every few runs.
+    for _ in 0..200 {
         let (text, report) = followed(&program, &[], &folder, &asked);
         assert_eq!(text, String::from_utf8_lossy(&alone.stdout), "{report:?}");
         assert_eq!((report.exit_code, &report.stepped_aside), (Some(0), &None));
         touches += report.touches;
         calls += report.calls;
-        if touches > 100 && calls >= 5 {
+        if touches > 100 && calls > 0 {
             return;
         }
     }
