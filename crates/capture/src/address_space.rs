@@ -54,6 +54,8 @@ pub struct Commons {
     /// How often threads came to a line of one.
     pub lines_reached: u64,
     pub notes: Vec<String>,
+    /// Windows of the run come, and nothing between them.
+    pub windows: bool,
     /// What Valgrind makes different.
     pub differences: Differences,
     /// Which loads addresses come from.
@@ -262,10 +264,12 @@ impl AddressSpace {
                 _ => return Err(at),
             }
         }
-        if pace::is_sample(self.slots) && !self.paused {
+        // Windows are samples already: all of them are looked at as closely as the first slots.
+        let slot = if commons.windows { 1 } else { self.slots };
+        if pace::is_sample(slot) && !self.paused {
             self.play(&words);
         }
-        commons.dependences.follow(&self.blocks, &words, self.slots);
+        commons.dependences.follow(&self.blocks, &words, slot);
         Ok(())
     }
 
