@@ -187,7 +187,7 @@ impl Engine {
         let copies_max = u64::from(LINES_MAX >> (layout.page_bits - finest));
         Ok(Engine {
             steps: Steps::new(&layout),
-            others: Others::new(&layout),
+            others: Others::new(config, &layout),
             caches,
             shadows,
             arenas: layout

@@ -85,7 +85,9 @@ pub struct Instance {
     time: u64,
     random: SplitMix64,
     classes: Option<Classes>,
-    /// Lines of others that were taken in, by set.
+    /// Seeds chance, for lines of others.
+    key: u64,
+    /// Turns of others that were looked at, by set.
     others: HashMap<u64, u64>,
     /// The latest lookup found a line that a prefetcher had brought, as the first.
     pub found_brought: bool,
@@ -106,6 +108,7 @@ impl Instance {
             sets: HashMap::new(),
             time: 0,
             random: SplitMix64(SplitMix64(seed.wrapping_add(number)).next()),
+            key: SplitMix64(seed.wrapping_add(number)).next(),
             classes: classed.then(|| Classes::new(lines as usize)),
             others: HashMap::new(),
             found_brought: false,
@@ -280,9 +283,20 @@ impl Instance {
         let set = self.set_number(virtual_address, physical_address);
         let due = came / sets + u64::from(came % sets > set);
         let taken = self.others.entry(set).or_default();
-        let fresh = due.saturating_sub(*taken);
-        *taken = due.max(*taken);
-        fresh.min(self.cache.ways.into())
+        let mut lines = 0;
+        while *taken < due {
+            let number = SplitMix64(self.key.wrapping_add(set << 32).wrapping_add(*taken / 8)).next();
+            lines += match number >> (*taken % 8 * 8) & 0xff {
+                0..95 => 0,
+                95..188 => 1,
+                188..235 => 2,
+                235..251 => 3,
+                251..255 => 4,
+                _ => 5,
+            };
+            *taken += 1;
+        }
+        lines.min(self.cache.ways.into())
     }
 
     /// A line of others is taken in.
