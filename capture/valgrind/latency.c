@@ -6,8 +6,8 @@
       after `add rax, [rbx]`:  rax = max(rax + 1, rbx + 5)
 
    The recorder plays these through on samples of the run, and so finds how many clocks each superblock takes where
-   nothing misses. What is followed is registers and flags, and values that go through memory: what a load reads is a part of
-   the state of its own, and what a store writes is one at the end. The recorder, which knows the addresses, joins them.
+   nothing misses. Registers and flags are followed, and values that go through memory: each load's value is a part of
+   the state of its own, and each store's is one at the end. The recorder, which knows the addresses, joins them.
    Branches that were foreseen wrongly are not followed.
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
@@ -67,7 +67,7 @@ struct Value {
 static struct Value* temps = NULL;
 static Int temps_room = 0;
 static struct Value state[PARTS];
-/* What is written, by store. */
+/* The values that are written, by store. */
 static struct Value stored[STORES];
 static UInt stored_by[STORES], stores;
 /* Of the statement at hand, counted from 1; 0: none. */
@@ -362,7 +362,7 @@ static void statement(const IRStmt* s)
    }
 }
 
-/* Where a source stands in the record. */
+/* A source's number in the record. */
 static ULong named(Int source)
 {
    return source < PARTS ? (ULong)source : (ULong)(FIRST_REFERENCE + source - PARTS);

@@ -78,8 +78,8 @@ enum RecordType {
    RECORD_LIMIT_REFUSED = 26, /* the hard limit of file descriptors that the program asked for (setrlimit) and did not get */
    RECORD_LATENCY = 27,      /* superblock, then a word for each way from a part of the state at its entry to one at its
                                 end: part at the end | part at the entry << 8 (0xff: none) | clocks << 16 (latency.c).
-                                What no word is about stays as it is. From 64 on follow the references: what one writes,
-                                and what one loads */
+                                A part that no word is about stays as it is. From 64 on follow the references: the value that
+                                one writes, and that one loads */
    RECORD_CALLED = 28,       /* stack: a sample of the thread's call stack, at the superblock that begins here */
    RECORD_LINE = 29,         /* number, line, text: FUNCTION, a newline, FILE; of a program that is interpreted */
    RECORD_AT_LINES = 30,     /* numbers of lines, innermost first: where the interpreter is in its program, in this thread

@@ -54,8 +54,6 @@ pub struct Commons {
     /// How often threads came to a line of one.
     pub lines_reached: u64,
     pub notes: Vec<String>,
-    /// Windows of the run come, and nothing between them.
-    pub windows: bool,
     /// What Valgrind makes different.
     pub differences: Differences,
     /// Which loads addresses come from.
@@ -94,8 +92,10 @@ pub struct AddressSpace {
     pub(crate) paused: bool,
     /// Pieces of a summary, so far.
     pub(crate) summary: Vec<u8>,
-    /// Slots decoded.
-    pub slots: u64,
+    /// Slots decoded since the program or the last window began.
+    slots: u64,
+    /// Windows that had begun when the last slot was decoded.
+    window: u32,
     paces: Paces,
     /// Of the program that it interprets.
     pub(crate) lines: Lines,
@@ -157,6 +157,7 @@ impl AddressSpace {
             paused: false,
             summary: Vec::new(),
             slots: 0,
+            window: 0,
             paces: Paces::default(),
             lines: Lines::default(),
         }
@@ -264,12 +265,15 @@ impl AddressSpace {
                 _ => return Err(at),
             }
         }
-        // Windows are samples already: all of them are looked at as closely as the first slots.
-        let slot = if commons.windows { 1 } else { self.slots };
-        if pace::is_sample(slot) && !self.paused {
+        // A window may be all that there is of a loop: it is looked at as closely as a run's beginning.
+        if self.window != out.window() {
+            self.window = out.window();
+            self.slots = 1;
+        }
+        if pace::is_sample(self.slots) && !self.paused {
             self.play(&words);
         }
-        commons.dependences.follow(&self.blocks, &words, slot);
+        commons.dependences.follow(&self.blocks, &words, self.slots);
         Ok(())
     }
 

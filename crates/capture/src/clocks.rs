@@ -5,6 +5,16 @@
 //! is timed against one of integer additions, which take one clock on all of them; a loop whose code crosses a line, against the same loop
 //! within one.
 
+/// How often the chains are timed where another program is on the core, and how much later.
+#[cfg(target_arch = "x86_64")]
+const TRIES: usize = 8;
+#[cfg(target_arch = "x86_64")]
+const LATER: std::time::Duration = std::time::Duration::from_millis(2);
+
+/// No processor loads in fewer clocks.
+#[cfg(target_arch = "x86_64")]
+const LOAD_LEAST: u64 = 3;
+
 /// Clocks by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
@@ -20,8 +30,6 @@ impl Clocks {
     /// core all the time.
     #[cfg(target_arch = "x86_64")]
     pub fn here() -> Option<Clocks> {
-        const TRIES: usize = 8;
-        const LATER: std::time::Duration = std::time::Duration::from_millis(2);
         for _ in 0..TRIES {
             let clocks = Clocks::timed()?;
             if clocks.is_plausible() {
@@ -44,10 +52,10 @@ impl Clocks {
         })
     }
 
-    /// Whether a processor may take so long. Another program on the core's other thread makes a chain of additions, which wants a
+    /// A processor may take so long. Another program on the core's other thread makes a chain of additions, which wants a
     /// unit in each clock, take twice as long and the others hardly longer: all then seem to take half as many clocks.
     fn is_plausible(self) -> bool {
-        self.load >= 3 && self.multiply >= 3 && self.float_multiply >= 2 && self.locked >= 4
+        self.load >= LOAD_LEAST && self.multiply >= 3 && self.float_multiply >= 2 && self.locked >= 4
     }
 
     #[cfg(not(target_arch = "x86_64"))]
@@ -113,17 +121,26 @@ impl Forward {
         elsewhere: 4,
     };
 
-    /// Of this processor; what is usual where the chains are not written for it.
+    /// Of this processor; the usual ones where the chains are not written for it, or where something else runs on the core all the time.
     #[cfg(target_arch = "x86_64")]
     pub fn here() -> Forward {
         use std::sync::OnceLock;
-        use sys::instructions::Chain;
         static FORWARD: OnceLock<Forward> = OnceLock::new();
-        *FORWARD.get_or_init(|| Forward {
-            // One clock is the addition's.
-            in_place: clocks(Chain::InPlace).map_or(Self::USUAL.in_place, |clocks| clocks - 1),
-            elsewhere: clocks(Chain::AlongMemory).unwrap_or(Self::USUAL.elsewhere),
-        })
+        *FORWARD.get_or_init(|| (0..TRIES).find_map(|_| Forward::timed()).unwrap_or(Self::USUAL))
+    }
+
+    /// None where another program on the core's other thread makes all chains look shorter: that of loads tells.
+    #[cfg(target_arch = "x86_64")]
+    fn timed() -> Option<Forward> {
+        use sys::instructions::Chain;
+        // One clock is the addition's.
+        let in_place = clocks(Chain::InPlace)? - 1;
+        let elsewhere = clocks(Chain::AlongMemory)?;
+        if clocks(Chain::Load)? < LOAD_LEAST {
+            std::thread::sleep(LATER);
+            return None;
+        }
+        Some(Forward { in_place, elsewhere })
     }
 
     #[cfg(not(target_arch = "x86_64"))]

@@ -162,6 +162,11 @@ impl Output {
         }
     }
 
+    /// How many windows have begun.
+    pub fn window(&self) -> u32 {
+        self.window
+    }
+
     /// Counts references that nobody wants.
     #[inline(always)]
     pub fn pass(&mut self, count: u64) {

@@ -9,6 +9,7 @@
 //! their superblock was fetched. A processor takes no less than its own width allows; that is the machine's to say, not ours.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::RangeInclusive;
 
 use trace::{Op, Ref};
 
@@ -24,8 +25,11 @@ const FIRST_REFERENCE: u8 = 64;
 const LOADS: usize = 20;
 const REFERENCES: usize = 128;
 
-/// A store passes on words of so many bytes.
-const WORD: u64 = 8;
+/// A store passes on words of so many bytes: compilers put variables of four side by side.
+const WORD: u64 = 4;
+
+/// Vectors have no more bytes. Of what a processor saves with all its registers only the first ones are followed.
+const BYTES_MOST: u64 = 64;
 
 /// Instructions under way: Intel's Skylake and AMD's Zen have reorder buffers for 224. Later ones have more, which
 /// changes little: what is far apart hardly ever waits for each other.
@@ -120,6 +124,14 @@ pub struct Taken {
 pub struct Took {
     pub clocks: u64,
     pub instructions: u64,
+}
+
+impl Reference {
+    /// Numbers of the words that it loads or stores.
+    fn words(&self, address: u64) -> RangeInclusive<u64> {
+        let last = address.saturating_add(self.bytes.clamp(1, BYTES_MOST) - 1);
+        address / WORD..=last / WORD
+    }
 }
 
 impl Took {
@@ -312,18 +324,19 @@ impl Play {
         from.max(begins) + u64::from(way.clocks)
     }
 
-    /// What loads and stores pass on, in their order. A store waits only for loads before it.
+    /// Loads and stores pass values on, in their order. A store waits only for loads before it.
     fn through_memory(&mut self, block: usize, mut to_stores: &[Way], references: &[Reference], begins: u64) {
-        for (number, of) in references.iter().enumerate().take(REFERENCES) {
+        self.loaded = [0; LOADS];
+        for (number, of) in references.iter().enumerate() {
             let Some(address) = of.address else {
                 continue;
             };
             if let Some(loaded) = self.loaded.get_mut(number).filter(|_| of.loads) {
-                let stored = self.stored.get(&(address / WORD));
-                *loaded = stored.copied().unwrap_or(0);
+                let stored = of.words(address).filter_map(|word| self.stored.get(&word));
+                *loaded = stored.copied().max().unwrap_or(0);
             }
             if of.stores {
-                let before = to_stores.partition_point(|way| usize::from(way.to - FIRST_REFERENCE) < number);
+                let before = to_stores.partition_point(|way| reference(way.to) < Some(number));
                 to_stores = &to_stores[before..];
                 let ours = to_stores.iter().take_while(|way| reference(way.to) == Some(number));
                 let value = ours.map(|way| self.there(way, begins)).max();
@@ -335,7 +348,7 @@ impl Play {
                     self.forward.elsewhere
                 };
                 let there = value.map(|value| value + forward);
-                for word in address / WORD..=(address + of.bytes.clamp(1, 64) - 1) / WORD {
+                for word in of.words(address) {
                     match there {
                         Some(there) => self.stored.insert(word, there),
                         None => self.stored.remove(&word),

@@ -110,7 +110,6 @@ fn take_down(
             whole = replay.is_whole();
             let out = Output::new(writer, chosen, !whole, options.pcs, options.fetches);
             let mut tree = ProcessTree::new(out.warming(options.warms() && !whole));
-            tree.commons.windows = !whole;
             let stopped = replay.replay(&mut tree).err();
             (ended, tree, stopped)
         }

@@ -100,7 +100,7 @@ pub fn prepare(
     })
 }
 
-/// What the program of this process has left behind, as [`sys::supervise::Supervisor::adopt`] keeps it: threads that were started on the cpus
+/// Frees the processes that the program of this one has left behind, as [`sys::supervise::Supervisor::adopt`] keeps them: threads that were started on the cpus
 /// of one of these places get those of this process, with which the program began. Returns how many.
 ///
 /// A thread that its owner has pinned to just these cpus is taken for one of them.

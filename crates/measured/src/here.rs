@@ -68,21 +68,21 @@ fn take_caches(report: &mut HostReport, measured: &Measured) {
         let Some(at) = report.machine.caches.iter().position(|cache| cache.name == got.cache) else {
             continue;
         };
-        if got.got_bytes <= inside && at > 0 && measured.others.is_none() {
+        let others = measured
+            .others
+            .filter(|_| levels.last().is_some_and(|last| last.cache == got.cache));
+        if got.got_bytes <= inside && at > 0 && others.is_none() {
             sizes.push(format!("{} gives this process nothing and is left out", got.cache));
             report.machine.caches.remove(at);
             continue;
         }
         let cache = &mut report.machine.caches[at];
-        let others = measured
-            .others
-            .filter(|_| levels.last().is_some_and(|last| last.cache == got.cache));
         // A hit in the nearest is what all other times are counted from.
         cache.hit_ns = match inside {
             0 => 0.0,
             _ => tenths(served_ns(&measured.curve, inside, got.got_bytes).unwrap_or(got.ns) - first),
         };
-        // What a walk finds depends on how fast it goes, where others bring lines in.
+        // A fast walk finds more than a slow one, where others bring lines in.
         let holds = others.map_or(got.got_bytes, |others| others.bytes);
         // The sizes that are tried are a half apart, so a little less is no finding.
         if holds < cache.bytes / 4 * 3 {

@@ -206,7 +206,7 @@ fn walkers(figures: &Measured, page_bytes: u64, effort: Effort) -> Option<u32> {
 /// No processor is known that walks for so many loads at a time.
 const WALKERS_MOST: u32 = 16;
 
-/// The kept figures with the last level and memory timed again, in about a second, and kept in the place of the others: what neighbors
+/// The kept figures with the last level and memory timed again, in some seconds, and kept in the place of the others: what neighbors
 /// leave of a shared cache changes within minutes. None where nothing was kept.
 pub fn last_level_again() -> Option<Measured> {
     let machine = saved::Identity::of(&sys::Root::default());

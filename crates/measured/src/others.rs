@@ -39,7 +39,8 @@ const LOADS: u64 = 2000;
 const ENOUGH: f64 = 0.8;
 
 /// `private`: bytes that the levels before hold; `largest`: those that the last level is said to have. `outside_ns`: a load that memory
-/// serves, of every other line. None where nothing is lost while this process waits, or where there is no such level.
+/// serves, of every other line. None where nothing is lost while this process waits, where there is no such level, and where even twice
+/// `private` is lost as fast as it comes in, so that nobody can tell what the level serves.
 ///
 /// Working sets double from twice `private` on, until one is lost as fast as it comes in: this process never has that much.
 pub fn others(private: u64, largest: u64, page_bytes: u64, outside_ns: f64, effort: Effort) -> Option<Others> {
@@ -62,11 +63,11 @@ pub fn others(private: u64, largest: u64, page_bytes: u64, outside_ns: f64, effo
         for wait_ms in WAITS_MS {
             let taken = median((0..rounds).map(|_| set.left(wait_ms, &mut random)).collect());
             if wait_ms == 0.0 {
-                inside_ns = ns.min(taken);
-                if kept.is_empty() {
-                    smallest_ns = taken;
-                } else {
-                    ns = inside_ns;
+                match kept.len() {
+                    0 => (smallest_ns, inside_ns) = (taken, taken),
+                    // Nearer to memory than to the smallest: there is nothing inside to compare with.
+                    1 if taken > f64::midpoint(smallest_ns, outside_ns) => inside_ns = smallest_ns,
+                    _ => (ns, inside_ns) = (ns.min(taken), ns.min(taken)),
                 }
             }
             let part = (taken - inside_ns) / (outside_ns - inside_ns).max(0.1);
@@ -153,9 +154,12 @@ fn fitting(kept: &[(u64, Option<f64>)], most: u64) -> Option<(u64, f64)> {
         let misfit: f64 = lost.iter().map(|&(set, ns)| (left(set) / gbps / ns).ln().abs()).sum();
         ((bytes as u64, gbps), misfit)
     });
-    let better = |one: ((u64, f64), f64), other: ((u64, f64), f64)| if other.1 < one.1 { other } else { one };
+    let better = |one: ((u64, f64), f64), other: ((u64, f64), f64)| if other.1 + SAME < one.1 { other } else { one };
     fitted.reduce(better).map(|(found, _)| found)
 }
+
+/// Misfits no further apart are rounding.
+const SAME: f64 = 1e-9;
 
 /// From one size that is tried to the next.
 const STEP: f64 = 1.0905;
@@ -181,9 +185,15 @@ mod tests {
             assert!((found.0 as f64 / bytes as f64).ln().abs() < 0.05, "{found:?}");
             assert!((found.1 / gbps).ln().abs() < 0.1, "{found:?}");
         }
-        // What is lost at once bounds the bytes, and so does what is kept for good.
-        let found = fitting(&[(2 * M, Some(6e6)), (4 * M, Some(6e6)), (5 * M, None)], 8 * M).unwrap();
-        assert!((5 * M..=8 * M).contains(&found.0), "{found:?}");
+        // A set that is kept for good has its place, however soon the others are lost.
+        let of_5 = [2 * M, 4 * M].map(|set| (set, Some((5 * M - set) as f64)));
+        assert!(fitting(&of_5, 8 * M).unwrap().0 < 6 * M);
+        let kept = [of_5[0], of_5[1], (6 * M, None)];
+        let found = fitting(&kept, 8 * M).unwrap().0;
+        assert!((6 * M..13 * M / 2).contains(&found), "{found}");
+        // A single time tells nothing of the bytes: the most that may be.
+        let (bytes, gbps) = fitting(&[(2 * M, Some(6e6))], 8 * M).unwrap();
+        assert_eq!((bytes, gbps), (8 * M, (6 * M) as f64 / 6e6));
         // Nobody else is there.
         assert_eq!(fitting(&[(2 * M, None), (4 * M, None)], 32 * M), None);
         assert_eq!(fitting(&[], 32 * M), None);

@@ -300,7 +300,7 @@ impl Engine {
         self.made_room(a, step, gone);
     }
 
-    /// What a line that came to a cache did to the one that made room for it.
+    /// A line came to a cache: the one that made room for it is followed.
     #[inline(always)]
     pub fn made_room(&mut self, a: &Access, step: &Step, gone: Gone) {
         if (gone.state() & (WATCH | DIRTY) != 0 || step.inclusive)

@@ -90,6 +90,10 @@ fn memory(machine: &mut Machine, times: f64) {
     for ns in [&mut memory.local_ns, &mut memory.remote_ns, &mut memory.dirty_remote_ns] {
         *ns *= times;
     }
+    core(machine, |core| {
+        core.memory_line_ns *= times;
+        core.huge_memory_line_ns *= times;
+    });
 }
 
 fn walks(machine: &mut Machine, times: f64) {

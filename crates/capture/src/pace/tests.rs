@@ -70,7 +70,6 @@ fn a_loop_takes_as_long_as_what_it_carries_round() {
     assert!((4.0..4.1).contains(&played(chasing, 3)));
 }
 
-/// A loop of four instructions of four bytes, of which none waits for another.
 /// `*word += i`: a clock of the addition, and those from the store to the load of the next round.
 #[test]
 fn a_loop_waits_for_what_it_stored_in_the_round_before() {
@@ -96,6 +95,37 @@ fn a_loop_waits_for_what_it_stored_in_the_round_before() {
     assert!((2.9..3.1).contains(&taken(0)), "{}", taken(0));
     // Of what is stored elsewhere it loads nothing.
     assert!((0.9..1.1).contains(&taken(8)), "{}", taken(8));
+}
+
+/// `sum += a[i]; i++` without registers: neighbours of four bytes are two chains, side by side; one of eight bytes is loaded with both.
+#[test]
+fn neighbours_of_four_bytes_are_two_words() {
+    let taken = |ways: Vec<Way>, references: &[(u64, u64)]| {
+        let mut paces = Paces::default();
+        paces.describe(3, ways);
+        let mut play = Play::new(FORWARD);
+        let references: Vec<Reference> = references
+            .iter()
+            .map(|&(address, bytes)| Reference {
+                address: Some(address),
+                bytes,
+                stores: true,
+                ..READ
+            })
+            .collect();
+        for _ in 0..1000 {
+            play.run(&mut paces, (3, 3), Code::default(), 4, &references);
+        }
+        paces.taken[&3].own.clocks as f64 / 1000.0
+    };
+    let (first, second) = (FIRST_REFERENCE, FIRST_REFERENCE + 1);
+    let side_by_side = vec![way(first, first, 1), way(second, second, 1)];
+    let apart = taken(side_by_side.clone(), &[(0x1000, 4), (0x1004, 4)]);
+    assert!((2.9..3.1).contains(&apart), "{apart}");
+    let one_word = taken(side_by_side.clone(), &[(0x1000, 4), (0x1000, 4)]);
+    assert!((5.9..6.1).contains(&one_word), "{one_word}");
+    let upper_half = taken(side_by_side, &[(0x1004, 4), (0x1000, 8)]);
+    assert!((5.9..6.1).contains(&upper_half), "{upper_half}");
 }
 
 /// A value that goes through two words within a superblock, to the next.
@@ -129,7 +159,6 @@ fn what_a_superblock_stores_its_later_loads_wait_for() {
     assert!((7.9..8.1).contains(&taken), "{taken}");
     // Of a load that was not carried out nothing comes.
     let none = Reference { address: None, ..READ };
-    let mut play = Play::new(FORWARD);
     let mut paces = paces.described();
     for _ in 0..100 {
         play.run(&mut paces, (3, 3), Code::default(), 4, &[stores, none]);
@@ -137,6 +166,7 @@ fn what_a_superblock_stores_its_later_loads_wait_for() {
     assert!(paces.taken[&3].own.clocks < 10, "{:?}", paces.taken[&3]);
 }
 
+/// A loop of four instructions of four bytes, of which none waits for another.
 #[test]
 fn a_loop_takes_a_clock_for_each_line_of_its_code() {
     let clocks = |begin: u64, line: Option<u64>| {

@@ -98,7 +98,7 @@ fn lines(effort: Effort) -> [f64; 2] {
     let huge = |area: &mut Area| details(area.span()).map(|all| all.iter().map(|of| of.huge_bytes).sum());
     if areas[1]
         .as_mut()
-        .is_some_and(|area| huge(area).is_ok_and(|bytes: u64| bytes < BYTES))
+        .is_some_and(|area| !huge(area).is_ok_and(|bytes: u64| bytes >= BYTES))
     {
         areas[1] = None;
     }

@@ -20,6 +20,9 @@ const OTHER: f64 = 4.0 / 3.0;
 /// It is as well where it keeps lines so many times as long beside those of others.
 const LONGER: f64 = 2.0;
 
+/// What [`::measured::last_level_again`] takes, about.
+const TIMING: Duration = Duration::from_secs(4);
+
 /// The last level as a process has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Share {
@@ -39,8 +42,8 @@ impl Advise {
     ) -> Result<(Advice, Machine), Failure> {
         let begun = Instant::now();
         let before = self.advise_in(machine, file, all, broke.clone(), left)?;
-        let took = begun.elapsed();
-        let time = left.is_none_or(|left| left > took * 2);
+        // As long again, and the timing between.
+        let time = left.is_none_or(|left| left > begun.elapsed() * 2 + TIMING);
         let doubtful = before.native.as_ref().is_some_and(|native| !native.is_right());
         if !time || !doubtful || ::measured::last_level_again().is_none() {
             return Ok((before, machine.clone()));
@@ -50,7 +53,7 @@ impl Advise {
         if !is.is_other(was) {
             return Ok((before, machine.clone()));
         }
-        let left = left.map(|left| left.saturating_sub(took));
+        let left = left.map(|left| left.saturating_sub(begun.elapsed()));
         let mut after = self.advise_in(&now, file, all, broke, left)?;
         if off(&after) >= off(&before) {
             return Ok((before, machine.clone()));
@@ -87,7 +90,10 @@ impl Share {
         let differs = |times: f64, most: f64| !(1.0 / most..=most).contains(&times);
         match (self.others_gbps > 0.0, was.others_gbps > 0.0) {
             (false, false) => differs(self.bytes as f64 / was.bytes.max(1) as f64, OTHER),
-            (true, true) => differs(self.kept_ns() / was.kept_ns(), LONGER),
+            (true, true) => {
+                let bytes = self.bytes as f64 / was.bytes.max(1) as f64;
+                differs(self.kept_ns() / was.kept_ns(), LONGER) || differs(bytes, LONGER)
+            }
             _ => true,
         }
     }
@@ -118,6 +124,8 @@ mod tests {
         };
         assert!(!share(9, 0.0).is_other(share(10, 0.0)) && !share(10, 0.0).is_other(share(9, 0.0)));
         assert!(share(4, 0.0).is_other(share(11, 0.0)) && share(11, 0.0).is_other(share(4, 0.0)));
+        // As long as before, of a quarter of the bytes.
+        assert!(share(8, 1.0).is_other(share(32, 4.0)));
         // Of others the rate counts beside the bytes.
         assert!(!share(32, 2.0).is_other(share(24, 2.0)) && !share(32, 2.0).is_other(share(32, 3.0)));
         assert!(share(32, 2.0).is_other(share(32, 5.0)) && share(32, 2.0).is_other(share(32, 0.0)));

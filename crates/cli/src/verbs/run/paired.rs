@@ -31,7 +31,7 @@ impl Run {
             .command
             .split_first()
             .ok_or_else(|| Failure::usage("no program was given"))?;
-        // Whoever was left by a run that was killed is helped first, whatever is wrong with what is asked for now.
+        // Threads that a killed run left behind are helped first, even if this command is refused.
         let state = self.state.clone().map_or_else(folder, Ok).map_err(refused)?;
         let mut undo = Undo::open(&state).map_err(refused)?;
         let recovered = undo.recover_here().map_err(refused)?;
@@ -65,7 +65,7 @@ impl Run {
         let places: Vec<Vec<u32>> = prepared.domains().iter().map(|domain| domain.cpus.clone()).collect();
         let mut supervisor =
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
-        // What the program leaves behind is still what it has started.
+        // Processes that the program leaves behind are still its own.
         Supervisor::adopt().map_err(Failure::work)?;
         console::note(format_args!(
             "working sets are watched by {}, for {} caches; processes have the cpus again that they had before when the program ends",
