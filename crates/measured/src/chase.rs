@@ -10,6 +10,7 @@
 //! lines ([`lines`]): lines that are brought and never used take half of a cache.
 
 use std::hint::black_box;
+use std::iter;
 
 use sys::arrays::Array;
 use sys::clock::thread_time;
@@ -17,6 +18,7 @@ use sys::mappings::details;
 use sys::memory::Span;
 
 use super::{Effort, Point};
+use crate::processor::{median, rounds};
 
 /// Bytes from one load to the next: no load finds its line fetched by another.
 const LINE: u64 = 64;
@@ -122,16 +124,17 @@ fn beyond_close(room: &mut [u32], count: u64, page_bytes: u64, random: &mut Rand
     (time(room, sparse[0], count, LOADS_MIN) - close).max(0.0)
 }
 
-/// Time a load of one line of each of so many pages, in random order, where no load waits for another: translations go on side by side, as
-/// many as the processor walks page tables for at once.
+/// How many times as long translations take one after the other as side by side: loads of one line of each of so many pages, in random order,
+/// each waiting for the one before, and none waiting for another. A processor that walks page tables for several loads at once has that many.
+/// Both are timed in the same moment, since neighbours make either slower from one moment to the next.
 pub fn pages_at_once(page_bytes: u64, count: u64, effort: Effort) -> f64 {
     let mut random = Random(0x94d0_49bb_1331_11eb);
-    let room = vec![1u32; (count * page_bytes / 4) as usize];
+    let mut room = vec![1u32; (count * page_bytes / 4) as usize];
     let mut places: Vec<u32> = (0..count).map(|page| apart(page, page_bytes)).collect();
-    random.shuffle(&mut places);
     let passes = LOADS_MIN.div_ceil(count);
-    let bytes = count * page_bytes;
-    let timed = curve(&[bytes], effort, |_| {
+    let times = || {
+        let one = beyond_close(&mut room, count, page_bytes, &mut random);
+        random.shuffle(&mut places);
         let begin = thread_time();
         for _ in 0..passes {
             black_box(
@@ -141,10 +144,10 @@ pub fn pages_at_once(page_bytes: u64, count: u64, effort: Effort) -> f64 {
                     .fold(0, u32::wrapping_add),
             );
         }
-        let taken = thread_time() - begin;
-        taken.as_secs_f64() * 1e9 / (passes * count) as f64
-    });
-    timed[0].ns
+        let each = (thread_time() - begin).as_secs_f64() * 1e9 / (passes * count) as f64;
+        one / each
+    };
+    median(iter::repeat_with(times).take(rounds(effort)).collect())
 }
 
 /// The load of a page: a different line in each, so that the pages do not fight for one cache set.
@@ -155,20 +158,12 @@ fn apart(page: u64, page_bytes: u64) -> u32 {
 
 /// The median over rounds; the sizes take turns, so that a busy moment spoils no size alone.
 fn curve(sizes: &[u64], effort: Effort, mut ns: impl FnMut(u64) -> f64) -> Vec<Point> {
-    let rounds = match effort {
-        Effort::Quick => 3,
-        Effort::Careful => 5,
-    };
     let mut seen = vec![Vec::new(); sizes.len()];
-    for _ in 0..rounds {
+    for _ in 0..rounds(effort) {
         for (times, &bytes) in seen.iter_mut().zip(sizes) {
             times.push(ns(bytes));
         }
     }
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
     sizes
         .iter()
         .zip(seen)

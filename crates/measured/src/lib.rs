@@ -199,8 +199,8 @@ const SPLIT: f64 = 0.25;
 fn walkers(figures: &Measured, page_bytes: u64, effort: Effort) -> Option<u32> {
     let reach = figures.tlb_reach_bytes?;
     let one = figures.tlb_curve.iter().find(|point| point.bytes >= 4 * reach)?;
-    let each_ns = chase::pages_at_once(page_bytes, one.bytes / page_bytes, effort);
-    Some(((one.ns / each_ns).round() as u32).clamp(1, WALKERS_MOST))
+    let times = chase::pages_at_once(page_bytes, one.bytes / page_bytes, effort);
+    Some((times.round() as u32).clamp(1, WALKERS_MOST))
 }
 
 /// No processor is known that walks for so many loads at a time.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Effort;
 use crate::chase::{Lines, Random, link, shuffled_pages, walk};
-use crate::processor::median;
+use crate::processor::{median, rounds};
 
 /// What others do to the last level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,10 +47,6 @@ pub fn others(private: u64, largest: u64, page_bytes: u64, outside_ns: f64, effo
     if largest < 8 * private {
         return None;
     }
-    let rounds = match effort {
-        Effort::Quick => 3,
-        Effort::Careful => 5,
-    };
     let mut random = Random(0x9fb2_1c65_1e98_df25);
     let sets = iter::successors(Some(2 * private), |bytes| Some(2 * bytes));
     let (mut kept, mut least_lost) = (Vec::new(), largest);
@@ -61,7 +57,7 @@ pub fn others(private: u64, largest: u64, page_bytes: u64, outside_ns: f64, effo
         let mut lost = Vec::new();
         let mut inside_ns = outside_ns;
         for wait_ms in WAITS_MS {
-            let taken = median((0..rounds).map(|_| set.left(wait_ms, &mut random)).collect());
+            let taken = median((0..rounds(effort)).map(|_| set.left(wait_ms, &mut random)).collect());
             if wait_ms == 0.0 {
                 match kept.len() {
                     0 => (smallest_ns, inside_ns) = (taken, taken),

@@ -193,7 +193,7 @@ fn beyond_second(host: &HostReport) -> u64 {
 }
 
 /// Rounds of each trial, of which the median counts, or the least for what others can only slow down.
-fn rounds(effort: Effort) -> usize {
+pub(crate) fn rounds(effort: Effort) -> usize {
     match effort {
         Effort::Quick => 3,
         Effort::Careful => 7,
