@@ -2,8 +2,10 @@
 //!
 //! A shared cache has no size that is one's own. Others bring lines in all the time, and what is not used for a while makes room for
 //! them. So a working set is brought in, nothing is done for some time, and then the loads that find nothing any more are counted by their time.
-//! The larger the working set, the sooner half of it is gone: after `(bytes - working set) / rate`, where lines leave in the
-//! order of their last use. That is a line through several working sets. Its ends are the bytes that all have together and the rate of the others.
+//! The larger the working set, the sooner half of it is gone. Where lines leave in the order of their last use, the line in its middle leaves
+//! once half of the working set and what others brought since are as much as all have together. This process comes to the second half for as
+//! long as that takes, and then waits: `bytes = working set / 2 + rate * (half of the time that it comes in + wait)`. Several
+//! working sets give the bytes and the rate.
 
 use std::hint::black_box;
 use std::iter;
@@ -54,10 +56,13 @@ pub fn others(private: u64, largest: u64, page_bytes: u64, outside_ns: f64, effo
     let (mut smallest_ns, mut ns) = (outside_ns, outside_ns);
     for bytes in sets.take_while(|&bytes| bytes <= (largest / 2).min(SET_MAX)) {
         let set = WorkingSet::new(bytes, page_bytes, &mut random);
-        let mut lost = Vec::new();
+        let (mut lost, mut coming) = (Vec::new(), Vec::new());
         let mut inside_ns = outside_ns;
         for wait_ms in WAITS_MS {
-            let taken = median((0..rounds(effort)).map(|_| set.left(wait_ms, &mut random)).collect());
+            let seen = (0..rounds(effort)).map(|_| set.left(wait_ms, &mut random));
+            let (came, times): (Vec<f64>, Vec<f64>) = seen.unzip();
+            coming.extend(came);
+            let taken = median(times);
             if wait_ms == 0.0 {
                 match kept.len() {
                     0 => (smallest_ns, inside_ns) = (taken, taken),
@@ -77,7 +82,12 @@ pub fn others(private: u64, largest: u64, page_bytes: u64, outside_ns: f64, effo
             least_lost = bytes;
             break;
         }
-        kept.push((bytes, after));
+        let coming_ns = median(coming);
+        kept.push(Kept {
+            bytes,
+            coming_ns,
+            half_ns: after,
+        });
     }
     let ns = if kept.len() > 1 { ns } else { smallest_ns };
     if outside_ns < 2.0 * ns {
@@ -103,12 +113,15 @@ impl WorkingSet {
         WorkingSet { room, all, looked_at }
     }
 
-    /// Nanoseconds of a load after the working set was brought in and a wait.
-    fn left(&self, wait_ms: f64, random: &mut Random) -> f64 {
-        // Loads that do not wait for each other bring it in before others take much of it away.
+    /// Nanoseconds in which the working set was brought in, and those of a load after a wait.
+    fn left(&self, wait_ms: f64, random: &mut Random) -> (f64, f64) {
+        let mut came = Duration::ZERO;
+        // Loads that do not wait for each other bring it in before others take much of it away. All of it is there before the second time.
         for _ in 0..2 {
+            let begin = Instant::now();
             let read = self.all.iter().map(|&index| self.room[index as usize]);
             black_box(read.fold(0, u32::wrapping_add));
+            came = begin.elapsed();
         }
         let until = Instant::now() + Duration::from_secs_f64(wait_ms / 1e3);
         while Instant::now() < until {
@@ -117,8 +130,19 @@ impl WorkingSet {
         let from = self.looked_at[random.below(self.looked_at.len() as u64) as usize];
         let begin = Instant::now();
         black_box(walk(&self.room, from, LOADS));
-        begin.elapsed().as_secs_f64() * 1e9 / LOADS as f64
+        let load_ns = begin.elapsed().as_secs_f64() * 1e9 / LOADS as f64;
+        (came.as_secs_f64() * 1e9, load_ns)
     }
+}
+
+/// A working set that was there when it had come in.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    bytes: u64,
+    /// Nanoseconds in which it comes in.
+    coming_ns: f64,
+    /// Nanoseconds after which half of it was lost; none where it was not.
+    half_ns: Option<f64>,
 }
 
 /// When half of it was lost, in nanoseconds, between two waits; none where it was not.
@@ -132,12 +156,13 @@ fn half_lost(lost: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// The bytes and the rate that fit working sets and the times after which half of each was lost. The bytes are more than
-/// what was kept, and `most` at the most; of two that fit as well the larger.
-fn fitting(kept: &[(u64, Option<f64>)], most: u64) -> Option<(u64, f64)> {
-    let most_kept = kept.iter().map(|(bytes, _)| *bytes).max()?;
-    let lost: Vec<(u64, f64)> = kept
+/// those of the largest half that was kept, and `most` at the most; of two that fit as well the larger.
+fn fitting(kept: &[Kept], most: u64) -> Option<(u64, f64)> {
+    let most_kept = kept.iter().map(|set| set.bytes / 2).max()?;
+    // Half a working set, and the time in which others bring the rest.
+    let lost: Vec<(f64, f64)> = kept
         .iter()
-        .filter_map(|&(bytes, after)| Some((bytes, after?)))
+        .filter_map(|set| Some((set.bytes as f64 / 2.0, set.coming_ns / 2.0 + set.half_ns?)))
         .collect();
     if lost.is_empty() {
         return None;
@@ -145,9 +170,11 @@ fn fitting(kept: &[(u64, Option<f64>)], most: u64) -> Option<(u64, f64)> {
     let smaller = |bytes: &f64| Some(bytes / STEP).filter(|&bytes| bytes > most_kept as f64);
     let candidates = iter::successors(Some(most.max(most_kept + 1) as f64), smaller);
     let fitted = candidates.map(|bytes| {
-        let left = |set: u64| bytes - set as f64;
-        let gbps = median(lost.iter().map(|&(set, ns)| left(set) / ns).collect());
-        let misfit: f64 = lost.iter().map(|&(set, ns)| (left(set) / gbps / ns).ln().abs()).sum();
+        let gbps = median(lost.iter().map(|&(half, ns)| (bytes - half) / ns).collect());
+        let misfit: f64 = lost
+            .iter()
+            .map(|&(half, ns)| ((bytes - half) / gbps / ns).ln().abs())
+            .sum();
         ((bytes as u64, gbps), misfit)
     });
     let better = |one: ((u64, f64), f64), other: ((u64, f64), f64)| if other.1 + SAME < one.1 { other } else { one };
@@ -173,25 +200,56 @@ mod tests {
         assert_eq!(half_lost(&[(0.0, 0.0), (64e6, 0.2)]), None);
     }
 
+    /// A cache of so many bytes, of which lines leave in the order of their last use: when half of a working set is lost, found by moving lines.
+    fn half_of(set: u64, bytes: u64, gbps: f64, coming_ns: f64) -> Kept {
+        const LINES: u64 = 1 << 12;
+        let line = set as f64 / LINES as f64;
+        let gone = |wait_ns: f64| {
+            let is_gone = |number: &u64| {
+                let since = (LINES - number) as f64;
+                let others = gbps * (since / LINES as f64 * coming_ns + wait_ns);
+                since * line + others >= bytes as f64
+            };
+            (0..LINES).filter(is_gone).count() as u64
+        };
+        let half = (0..400_000)
+            .map(|tenth| f64::from(tenth) * 100.0)
+            .find(|&ns| gone(ns) >= LINES / 2);
+        Kept {
+            bytes: set,
+            coming_ns,
+            half_ns: half,
+        }
+    }
+
     #[test]
     fn bytes_and_rate_are_those_of_the_times() {
         for (bytes, gbps) in [(32 * M, 2.5), (24 * M, 1.0), (16 * M, 10.0)] {
-            let kept = [2, 4, 8, 12].map(|set| (set * M, Some((bytes - set * M) as f64 / gbps)));
+            let kept = [2, 4, 8, 12].map(|set| half_of(set * M, bytes, gbps, (set * M) as f64 / 20.0));
+            assert!(kept.iter().all(|set| set.half_ns.is_some()), "{kept:?}");
             let found = fitting(&kept, 32 * M).unwrap();
             assert!((found.0 as f64 / bytes as f64).ln().abs() < 0.05, "{found:?}");
             assert!((found.1 / gbps).ln().abs() < 0.1, "{found:?}");
         }
-        // A set that is kept for good has its place, however soon the others are lost.
-        let of_5 = [2 * M, 4 * M].map(|set| (set, Some((5 * M - set) as f64)));
+    }
+
+    #[test]
+    fn what_is_kept_for_good_bounds_the_bytes() {
+        let set = |bytes: u64, half_ns: Option<f64>| Kept {
+            bytes,
+            coming_ns: 0.0,
+            half_ns,
+        };
+        // A line a nanosecond into 5 MB, as the two say that were lost; half of the third has its place, however soon they are.
+        let of_5 = [2 * M, 4 * M].map(|bytes| set(bytes, Some((5 * M - bytes / 2) as f64)));
         assert!(fitting(&of_5, 8 * M).unwrap().0 < 6 * M);
-        let kept = [of_5[0], of_5[1], (6 * M, None)];
-        let found = fitting(&kept, 8 * M).unwrap().0;
+        let found = fitting(&[of_5[0], of_5[1], set(12 * M, None)], 8 * M).unwrap().0;
         assert!((6 * M..13 * M / 2).contains(&found), "{found}");
         // A single time tells nothing of the bytes: the most that may be.
-        let (bytes, gbps) = fitting(&[(2 * M, Some(6e6))], 8 * M).unwrap();
-        assert_eq!((bytes, gbps), (8 * M, (6 * M) as f64 / 6e6));
+        let alone = fitting(&[set(2 * M, Some(7e6))], 8 * M);
+        assert_eq!(alone, Some((8 * M, (7 * M) as f64 / 7e6)));
         // Nobody else is there.
-        assert_eq!(fitting(&[(2 * M, None), (4 * M, None)], 32 * M), None);
+        assert_eq!(fitting(&[set(2 * M, None), set(4 * M, None)], 32 * M), None);
         assert_eq!(fitting(&[], 32 * M), None);
     }
 
