@@ -18,7 +18,7 @@ use sys::mappings::details;
 use sys::memory::Span;
 
 use super::{Effort, Point};
-use crate::processor::{median, rounds};
+use crate::rounds::{median, rounds};
 
 /// Bytes from one load to the next: no load finds its line fetched by another.
 const LINE: u64 = 64;

@@ -180,7 +180,7 @@ fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
     let beyond = processor.strides.iter().filter(|point| point.bytes > step * line);
     let followed: Vec<&Point> = beyond.take_while(|point| point.ns * 2.0 <= alone).collect();
     let stride = followed.last().map(|longest| Stride {
-        ahead: (alone / processor::median(followed.iter().map(|point| point.ns).collect()))
+        ahead: (alone / crate::rounds::median(followed.iter().map(|point| point.ns).collect()))
             .round()
             .clamp(1.0, 64.0) as u32,
         bytes: longest.bytes,

@@ -16,6 +16,7 @@ mod here;
 mod knee;
 mod others;
 pub mod processor;
+mod rounds;
 mod saved;
 
 use std::time::Duration;

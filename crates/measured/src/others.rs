@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Effort;
 use crate::chase::{Lines, Random, link, shuffled_pages, walk};
-use crate::processor::{median, rounds};
+use crate::rounds::{median, rounds};
 
 /// What others do to the last level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

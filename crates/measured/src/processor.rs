@@ -23,6 +23,7 @@ use machine::{HostReport, Kind};
 use chains::{BYTES, Room};
 
 use crate::chase::Lines;
+use crate::rounds::{median, rounds};
 
 pub use chains::Chains;
 pub use faults::Faults;
@@ -190,20 +191,6 @@ fn beyond_second(host: &HostReport) -> u64 {
         (Some(second), Some(third)) if third >= 4 * second => 2 * second,
         _ => 0,
     }
-}
-
-/// Rounds of each trial, of which the median counts, or the least for what others can only slow down.
-pub(crate) fn rounds(effort: Effort) -> usize {
-    match effort {
-        Effort::Quick => 3,
-        Effort::Careful => 7,
-    }
-}
-
-/// The middle one, which a busy moment does not move.
-pub(crate) fn median(mut seen: Vec<f64>) -> f64 {
-    seen.sort_by(f64::total_cmp);
-    seen.get(seen.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The least: of what others can only slow down.
