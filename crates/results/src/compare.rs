@@ -62,6 +62,10 @@ pub enum Incomparable {
          alike (`advise --no-native`)"
     )]
     Models,
+    #[error("one is of windows of a run, and the other of all of it: record both in the same way")]
+    Windows,
+    #[error("one is not a whole run ({0}), and the other is: record it again")]
+    Broke(String),
 }
 
 impl Counted {
@@ -127,17 +131,17 @@ pub fn compare(before: &Recordings, after: &Recordings) -> Result<Comparison, In
     for other in all() {
         alike(first, other)?;
     }
-    let figures = |of: &dyn Fn(&Outcome) -> u64| [before, after].map(|side| each(side, of));
+    let by_chance = by_chance(before, after);
     let difference = |of: &dyn Fn(&Outcome) -> u64| {
-        let [before, after] = figures(of);
-        Difference::new(&before, &after, 0.0, 0)
+        let [before, after] = [before, after].map(|side| each(side, of));
+        Difference::new(&before, &after, by_chance, 0)
     };
     let time = difference(&|outcome| outcome.time_ns.wall);
     let counted = all().all(|of| of.outcome.instructions.is_some());
     let total = difference(&|outcome| outcome.time_ns.total);
     let scale = Scale {
         // What the whole differs by, its parts differ by at least.
-        part: spread(before).max(spread(after)),
+        part: spread(before).max(spread(after)).max(by_chance),
         least: (total.before.max(total.after) as f64 * LEAST) as u64,
     };
     let mut comparison = Comparison {
@@ -149,7 +153,7 @@ pub fn compare(before: &Recordings, after: &Recordings) -> Result<Comparison, In
         stall: difference(&Outcome::stall_ns),
         references: difference(&|outcome| outcome.references),
         instructions: counted.then(|| difference(&|outcome| outcome.instructions.unwrap_or(0))),
-        misses: misses(before, after),
+        misses: misses(before, after, by_chance),
         parts: rows::parts(before, after, scale),
         source_lines: rows::source_lines(before, after, scale),
         structures: rows::structures(before, after, scale),
@@ -172,6 +176,21 @@ fn spread(side: &Recordings) -> f64 {
         (Some(&least @ 1..), Some(most)) => (most - least) as f64 / least as f64,
         _ => 0.0,
     }
+}
+
+/// How far two of the same may lie apart because windows stand for the run, as a part of the time: the part that the intervals of both sides leave
+/// open. The intervals of one side's recordings are of the same length, and may be at the same places: they are no more certain together.
+fn by_chance(before: &Recordings, after: &Recordings) -> f64 {
+    let of = |side: &Recordings| {
+        let windows = side
+            .recordings
+            .iter()
+            .filter_map(|counted| counted.outcome.windows.as_ref());
+        windows
+            .filter_map(|windows| windows.ns_per_reference.relative())
+            .fold(0.0, f64::max)
+    };
+    of(before).hypot(of(after))
 }
 
 fn side(side: &Recordings) -> ComparedSide {
@@ -219,7 +238,13 @@ fn alike(one: &Counted, other: &Counted) -> Result<(), Incomparable> {
     if one.one_by_one != other.one_by_one {
         return Err(Incomparable::Models);
     }
-    Ok(())
+    if was.windows.is_some() != is.windows.is_some() {
+        return Err(Incomparable::Windows);
+    }
+    match (&one.broke, &other.broke) {
+        (Some(broke), None) | (None, Some(broke)) => Err(Incomparable::Broke(broke.clone())),
+        _ => Ok(()),
+    }
 }
 
 /// The first thing in which two descriptions of a machine differ.
@@ -246,10 +271,10 @@ fn unlike(one: &MachineFacts, other: &MachineFacts) -> Option<String> {
 }
 
 /// Misses of the caches, and of the TLB where all know it.
-fn misses(before: &Recordings, after: &Recordings) -> Vec<ComparedMisses> {
+fn misses(before: &Recordings, after: &Recordings, by_chance: f64) -> Vec<ComparedMisses> {
     let of = |name: String, misses: &dyn Fn(&Outcome) -> u64| ComparedMisses {
         name,
-        misses: Difference::new(&each(before, misses), &each(after, misses), 0.0, 0),
+        misses: Difference::new(&each(before, misses), &each(after, misses), by_chance, 0),
     };
     let caches = &before.recordings[0].outcome.caches;
     let mut all: Vec<_> = caches
@@ -270,9 +295,14 @@ fn misses(before: &Recordings, after: &Recordings) -> Vec<ComparedMisses> {
 
 fn notes(before: &Recordings, after: &Recordings, comparison: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
+    let by_chance = by_chance(before, after);
     let percent = ALONE * 100.0;
     let alone = format!("differences under {percent}% are not told from chance");
     match (comparison.before.recordings < 2, comparison.after.recordings < 2) {
+        _ if by_chance > ALONE => notes.push(format!(
+            "windows stand for the runs: differences under {} are not told from chance; more windows narrow it",
+            crate::number::percent(by_chance)
+        )),
         (true, true) => notes.push(format!("one recording each: {alone}")),
         (true, false) => notes.push(format!("one recording of what was before: {alone}")),
         (false, true) => notes.push(format!("one recording of what came after: {alone}")),

@@ -23,7 +23,7 @@ pub enum SimError {
     UnexpectedFetch,
     #[error(
         "policy `order` needs marked work items and the trace has none: put DOMICILE_WORK_BEGIN(count, hints) and \
-         DOMICILE_WORK_END() of domicile-trace.h around each piece of work in the program and record it again, or leave \
+         DOMICILE_WORK_END() of domicile/trace.h around each piece of work in the program and record it again, or leave \
          the policy out"
     )]
     NoWork,

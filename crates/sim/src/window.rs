@@ -80,7 +80,7 @@ impl Window {
                 continue;
             }
             let has = match phases {
-                [] => "no phases (DOMICILE_PHASE of domicile-trace.h names one)".to_string(),
+                [] => "no phases (DOMICILE_PHASE of domicile/trace.h names one)".to_string(),
                 _ => {
                     let quoted = |phase: &String| format!("`{phase}`");
                     let named: Vec<String> = phases.iter().take(NAMED).map(quoted).collect();

@@ -292,7 +292,7 @@ fn a_trace_without_marks_says_what_to_do() {
     assert!(matches!(error, SimError::NoWork));
     let said = error.to_string();
     assert!(
-        said.contains("DOMICILE_WORK_BEGIN(count, hints)") && said.contains("domicile-trace.h"),
+        said.contains("DOMICILE_WORK_BEGIN(count, hints)") && said.contains("domicile/trace.h"),
         "{said}"
     );
 }

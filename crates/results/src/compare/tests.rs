@@ -1,6 +1,7 @@
 use super::*;
 use crate::comparison::{ComparedRow, Verdict};
 use crate::detail::{LineStructure, SourceLine, Structure};
+use crate::windows::{Estimate, Windows};
 
 fn outcome(wall: u64) -> Outcome {
     let mut outcome = Outcome {
@@ -264,4 +265,61 @@ fn results_that_share_no_data_are_pointed_out() {
     };
     assert!(noted(&[("c", 500), ("d", 300)]));
     assert!(!noted(&[("c", 500), ("b", 300)]));
+}
+
+fn of_windows(wall: u64, half: f64) -> Counted {
+    let mut outcome = outcome(wall);
+    let mut windows = Windows::new(Vec::new(), Some(100_000));
+    windows.ns_per_reference = Estimate {
+        mean: 1.0,
+        low: Some(1.0 - half),
+        high: Some(1.0 + half),
+    };
+    outcome.windows = Some(windows);
+    Counted {
+        outcome,
+        ..Counted::default()
+    }
+}
+
+/// Windows at other places of the same run differ by as much as their intervals leave open.
+#[test]
+fn windows_differ_by_chance() {
+    let side = |counted: &[Counted]| Recordings {
+        recordings: counted.to_vec(),
+        ..recordings(Vec::new())
+    };
+    // Each is known to 10%, and so their difference to 14%.
+    let after = |wall| compare(&side(&[of_windows(1000, 0.1)]), &side(&[of_windows(wall, 0.1)])).unwrap();
+    assert_eq!(
+        [1130, 1300, 700].map(|wall| after(wall).time.verdict),
+        [Verdict::Same, Verdict::Worse, Verdict::Better]
+    );
+    assert!(after(1130).notes[0].contains("differences under 14.1% are not told from chance"));
+    // However often they are recorded at the same places.
+    let twice = |wall| side(&[of_windows(wall, 0.1), of_windows(wall, 0.1)]);
+    assert_eq!(compare(&twice(1000), &twice(1130)).unwrap().time.verdict, Verdict::Same);
+    // Windows that all take as long say so.
+    let sure = compare(&side(&[of_windows(1000, 0.0)]), &side(&[of_windows(1130, 0.0)])).unwrap();
+    assert_eq!(sure.time.verdict, Verdict::Worse);
+    assert!(sure.notes[0].starts_with("one recording each"), "{:?}", sure.notes);
+}
+
+#[test]
+fn runs_of_which_one_is_a_part_are_not_compared() {
+    let whole = recordings(vec![outcome(1000)]);
+    let windows = Recordings {
+        recordings: vec![of_windows(100, 0.1)],
+        ..whole.clone()
+    };
+    assert_eq!(compare(&whole, &windows), Err(Incomparable::Windows));
+    let mut broken = whole.clone();
+    broken.recordings[0].broke = Some("the program was killed by signal 11 (SIGSEGV)".to_string());
+    let refusal = compare(&broken, &whole).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "one is not a whole run (the program was killed by signal 11 (SIGSEGV)), and the other is: record it again"
+    );
+    // Two that were both ended alike are.
+    assert!(compare(&broken, &broken).is_ok());
 }
