@@ -279,6 +279,7 @@ fn a_program_follows_its_data_as_an_experiment() {
     let room = Room::new();
     let several = sys::cache_domains::usable().is_ok_and(|domains| domains.len() > 1);
     let keys = sys::protection_keys::try_key().is_ok();
+    let closings = if keys { &["keys", "mprotect"][..] } else { &["mprotect"] };
     // Bounds that are given are not simulated, which takes long in a test's build.
     let run = |more: &[&str], code: i32| {
         let bounds = [
@@ -294,22 +295,29 @@ fn a_program_follows_its_data_as_an_experiment() {
         output(&arguments, code)
     };
     let command = ["--json", "--", "sh", "-c", "echo done; exit 5"];
-    if !(several && keys) {
+    if !several {
         let (_, said) = run(&command, 1);
-        let lacks = if several {
-            "no protection keys"
-        } else {
-            "share each cache"
-        };
-        assert!(said.contains(lacks), "{said}");
-        harness::not_here("this test needs protection keys and two caches of one level");
+        assert!(said.contains("share each cache"), "{said}");
+        harness::not_here("this test needs two caches of one level");
         return;
     }
-    let (out, said) = run(&command, 5);
-    assert_eq!(out, "done\n");
-    let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
-    assert_eq!(report["exit_code"], 5);
-    assert!(report["move_ns"].as_u64().unwrap() > 500, "{report}");
+    if !keys {
+        let (_, said) = run(&[&["--close-by=keys"], &command[..]].concat(), 1);
+        assert!(said.contains("no protection keys"), "{said}");
+    }
+    for closing in closings {
+        let by = format!("--close-by={closing}");
+        let (out, said) = run(&[&[by.as_str()], &command[..]].concat(), 5);
+        assert_eq!(out, "done\n");
+        let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&report["exit_code"], &report["closed_by"]),
+            (&5.into(), &(*closing).into())
+        );
+        assert!(report["move_ns"].as_u64().unwrap() > 500, "{report}");
+    }
+    let (_, said) = output(&["run", "--policy", "cdpc", "--close-by", "keys", "--", "true"], 2);
+    assert!(said.contains("`cdpc` closes no pages"), "{said}");
     let file = room.path("report.txt");
     let (_, said) = output(
         &[

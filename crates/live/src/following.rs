@@ -1,11 +1,13 @@
 //! A thread that goes to the cache of the data that it touches, on a running system: the mechanism of Lee and Schwan ("Region
 //! Scheduling", ASPLOS 2012, sections 2 and 3), as an experiment. Policy `regions` decides, as in the simulator.
 //!
-//! Pages are closed to cpus by protection keys. The program runs traced: a touch of a closed page stops it, the policy is asked, and
-//! the thread goes on where its data is cached. The program's own handlers of faults are not concerned, since the tracer takes these
-//! stops before any signal is delivered. The kernel obeys keys as well, so that all pages are open during system calls.
+//! Pages are closed to cpus by protection keys, and where the processor has none by their own protection (`mprotect(2)`). The program
+//! runs traced: a touch of a closed page stops it, the policy is asked, and the thread goes on where its data is cached. The program's
+//! own handlers of faults are not concerned, since the tracer takes these stops before any signal is delivered. The kernel obeys both
+//! means as well, so that all pages are open during system calls.
 #![forbid(unsafe_code)]
 
+mod begin;
 mod clock;
 mod closed;
 mod error;
@@ -22,6 +24,7 @@ use results::LiveFollowing;
 use sys::cache_domains::CacheDomain;
 
 pub use error::FollowingError;
+pub use sys::traced::Closing;
 
 /// How a program is to follow its data.
 #[derive(Clone, Debug)]
@@ -31,6 +34,8 @@ pub struct Asked {
     pub settings: Vec<String>,
     /// The caches among which regions are divided: two at least.
     pub domains: Vec<CacheDomain>,
+    /// `None`: by protection keys where the processor has them, else by the pages' protection.
+    pub closing: Option<Closing>,
     /// What is known of sizes and stays that gain; `None`: by the time that a move takes here.
     pub bounds: Option<Bounds>,
 }
@@ -38,16 +43,17 @@ pub struct Asked {
 /// What a move takes on this machine, in ns: a touch of a closed page, the policy's turn, and the thread on another cpu. The program of
 /// `command` is started and ends before its first instruction.
 ///
-/// Errors: there are no protection keys, or one cache domain only; the program cannot be started or traced.
-pub fn move_ns(command: Command, domains: &[CacheDomain]) -> Result<u64, FollowingError> {
-    host::Host::begin(command, domains)?.end_before_it_runs()
+/// Errors: there are no protection keys, where pages are to be closed by them; one cache domain only; the program cannot be started or
+/// traced.
+pub fn move_ns(command: Command, domains: &[CacheDomain], closing: Option<Closing>) -> Result<u64, FollowingError> {
+    host::Host::begin(command, domains, closing)?.end_before_it_runs()
 }
 
 /// Runs a command to its end.
 ///
 /// Errors: as [`move_ns`]; the policy's settings.
 pub fn run(command: Command, asked: &Asked, started: impl Fn(u32)) -> Result<LiveFollowing, FollowingError> {
-    let mut host = host::Host::begin(command, &asked.domains)?;
+    let mut host = host::Host::begin(command, &asked.domains, asked.closing)?;
     host.decide_by(asked)?;
     started(host.process());
     host.run()

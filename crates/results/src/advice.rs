@@ -17,7 +17,7 @@ use crate::todo::Todo;
 use crate::truth::TruthRange;
 use crate::verified::Verified;
 
-/// What `advise --json` prints: the whole result.
+/// The output of `advise --json`: the whole result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -32,10 +32,10 @@ pub struct Advice {
     pub trace: Facts,
     /// The policy that the parts below are of: what a usual kernel does.
     pub baseline: String,
-    /// Where the time of all cpus goes under the baseline; adds up to its total.
+    /// The time of all cpus under the baseline, part by part; adds up to its total.
     #[serde(rename = "where")]
     pub shares: Vec<Share>,
-    /// Who ended the waiting: caches, local or remote memory.
+    /// The place that ended the waiting: caches, local or remote memory.
     pub served: Vec<Share>,
     /// The structures that cost most under the baseline, the worst first.
     pub structures: Vec<Structure>,
@@ -44,7 +44,7 @@ pub struct Advice {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source_lines: Vec<SourceLine>,
     pub false_sharing: Vec<Collision>,
-    /// What was waited for over time under the baseline.
+    /// Waiting over time under the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
     /// The same by call stack; absent in results of older versions.
@@ -53,12 +53,12 @@ pub struct Advice {
     /// Why the worst of them miss, and what to do about it: those whose cure saves most first, then the longest waiting.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// What to do, the largest gain first; nothing below 1% of the run time. Empty in results of older versions.
+    /// Changes to make, the largest gain first; none below 1% of the run time. Empty in results of older versions.
     pub todo: Vec<Todo>,
     /// How long the program took without the recorder, beside what was simulated; absent where that was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<Native>,
-    /// What else was looked at and gains nothing, and what could not be looked at, in a sentence.
+    /// Changes that were tried and gain nothing, and those that could not be tried, in a sentence.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub otherwise: String,
     /// The status that the program ended with; absent of traces, and where a signal ended it.
@@ -66,7 +66,7 @@ pub struct Advice {
     pub exit: Option<i32>,
     /// Every policy's outcome, the fastest first.
     pub policies: Vec<Outcome>,
-    /// What another order of the marked work can gain; absent where no work is marked.
+    /// The gain of another order of the marked work; absent where no work is marked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkAdvice>,
     /// Which data is remote and why, and what would bring it near; absent where there is one node, or somebody named policies.
@@ -81,26 +81,26 @@ pub struct Advice {
     /// How the outermost cache could be partitioned; absent where that was not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<SlotAdvice>,
-    /// What compiler-directed page coloring gains; absent where that was not simulated, or there are no hints.
+    /// The gain of compiler-directed page coloring; absent where that was not simulated, or there are no hints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cdpc: Option<CdpcAdvice>,
     /// How far predictions were off on this machine (`domicile truth`): the ranges of gains rest on it. Absent where that was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<TruthRange>,
-    /// What became of a changed program, predicted and measured; absent where none was given.
+    /// The outcome of a changed program, predicted and measured; absent where none was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
     /// Policies that gain something only where no data is on huge pages: they lose more by small ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// What placement can gain, in a sentence or two.
+    /// The gain of placement, in a sentence or two.
     pub verdict: String,
-    /// What is only an estimate, and why.
+    /// Figures that are only estimates, and why.
     pub notes: Vec<String>,
 }
 
 impl Advice {
-    /// What has to be known before all else: that this is advice on a stump, and why.
+    /// Warnings to be read first: that this is advice on a stump, and why.
     pub fn warning(&self) -> Option<String> {
         let broke = self.broke.as_ref()?;
         let references = count(self.trace.references);
@@ -128,9 +128,9 @@ pub struct Native {
     /// simulated.
     pub user_ns: u64,
     pub system_ns: u64,
-    /// What all cpus worked by simulation, to be held against `user_ns`; of a trace of windows, drawn out to the run.
+    /// The simulated work of all cpus, to be held against `user_ns`; of a trace of windows, drawn out to the run.
     pub simulated_ns: u64,
-    /// What all cpus spent in the kernel's page faults by simulation, which is a part of `system_ns` and not of `simulated_ns`.
+    /// The simulated time of all cpus in the kernel's page faults, which is a part of `system_ns` and not of `simulated_ns`.
     pub faults_ns: u64,
     /// As `simulated_ns` where loads overlap, if the model that is used has each wait by itself, because that is nearer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,13 +165,13 @@ impl Native {
         self.ratio().max(f64::MIN_POSITIVE).ln().abs()
     }
 
-    /// Whether the simulated time is about the measured one.
+    /// True if the simulated time is about the measured one.
     pub fn is_right(&self) -> bool {
         (1.0 / Native::RIGHT..=Native::RIGHT).contains(&self.ratio())
     }
 }
 
-/// What the result says of a machine.
+/// The machine of a result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -186,7 +186,7 @@ pub struct MachineFacts {
     pub caches: Vec<CacheFacts>,
     pub local_ns: f64,
     pub remote_ns: f64,
-    /// What its figures rest on, in a few words (`probed`, `not probed`, `no core: compares placements only`); absent of descriptions
+    /// The source of its figures, in a few words (`probed`, `not probed`, `no core: compares placements only`); absent of descriptions
     /// that come with Domicile and have a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<String>,
@@ -205,7 +205,7 @@ pub struct CacheFacts {
     pub colors: u32,
 }
 
-/// What the result says of a trace.
+/// The trace of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -231,7 +231,7 @@ pub struct Share {
     /// `busy`, `cache`, `local`, `remote`, `memory`, `tlb`, `policy`, `prefetch`, `imbalance`, `sequential` or
     /// `synchronization`.
     pub part: String,
-    /// What it is, for people.
+    /// A description for people.
     pub name: String,
     #[serde(deserialize_with = "ns")]
     pub ns: u64,
@@ -244,7 +244,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Whether it is time in which a cpu merely waited for other threads. It stands apart from the others: a parent that
+    /// True if it is time in which a cpu merely waited for other threads. It stands apart from the others: a parent that
     /// waits for its child would halve every other share.
     pub fn is_waiting(&self) -> bool {
         matches!(self.part.as_str(), "imbalance" | "sequential" | "synchronization")

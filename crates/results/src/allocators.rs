@@ -1,6 +1,6 @@
 //! Functions and libraries that allocate, by their names: no allocation site lies in them, so whoever names one looks behind.
 
-/// What asks the kernel for memory.
+/// The allocators that ask the kernel for memory.
 pub const MAPPERS: &[&str] = &["mmap", "mmap64", "mremap", "brk", "sbrk"];
 
 /// malloc and its family, and what it is made of.

@@ -1,4 +1,4 @@
-//! What is counted in caches: accesses, misses by class, and the waiting that they cause.
+//! Counts of caches: accesses, misses by class, and the waiting that they cause.
 
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +120,7 @@ impl ClassTotals {
         all.into_iter().reduce(ClassTotals::plus).unwrap_or_default()
     }
 
-    /// What one of them does not know, the sum does not know.
+    /// A count that one of them does not know is unknown in the sum.
     fn plus(self, other: ClassTotals) -> ClassTotals {
         let mut classes = self.classes;
         for (sum, other) in classes.iter_mut().zip(other.classes) {
@@ -156,7 +156,7 @@ impl Cache {
         }
     }
 
-    /// Whether the misses were classed (a run can leave that out).
+    /// True if the misses were classed (a run can leave that out).
     pub fn classed(&self) -> bool {
         self.totals().classed()
     }

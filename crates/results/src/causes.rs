@@ -91,7 +91,7 @@ impl Display for CauseKind {
 #[serde(default)]
 pub struct Cause {
     pub structure: String,
-    /// What competes with it for the same sets, and waits at the same line.
+    /// Data that competes with it for the same sets, and waits at the same line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_structures: Vec<String>,
     /// The line that waits most for that reason, as `file:line`, and the file with its folders; absent where the program does
@@ -105,17 +105,17 @@ pub struct Cause {
     /// How many other lines wait for the structure for the same reason.
     pub other_lines: u64,
     pub kind: CauseKind,
-    /// What all of these lines wait, and its part of the time of all cpus.
+    /// The waiting of all of these lines, and its part of the time of all cpus.
     #[serde(deserialize_with = "ns")]
     pub stall_ns: u64,
     pub share: f64,
     pub evidence: CauseEvidence,
     /// The same in words.
     pub why: String,
-    /// What to do; absent where nothing about the data or its use is to be changed.
+    /// The advised change; absent where nothing about the data or its use is to be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// What else there is to know: which prefetches help.
+    /// Further advice: which prefetches help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The change, as `simulate --change` takes it, all at once; empty where it cannot be simulated.
@@ -128,7 +128,7 @@ pub struct Cause {
     /// gain included; absent where that was not simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain_varied: Option<[f64; 2]>,
-    /// What the same waiting can be put down to as well, with other changes that would end it.
+    /// Other causes of the same waiting, with other changes that would end it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Alternative>,
 }
@@ -153,7 +153,7 @@ pub struct Alternative {
     pub gain_varied: Option<[f64; 2]>,
 }
 
-/// What was measured; absent is what does not matter for the cause, or is not known.
+/// The measurements behind a cause; those are absent that do not matter for it, or are not known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -185,7 +185,7 @@ pub struct CauseEvidence {
     pub class: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class_share: Option<f64>,
-    /// Where the addresses come from, and the line (else function) of the load, if from another one.
+    /// The source of the addresses, and the line (else function) of the load, if from another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<AddressSource>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ pub struct CauseEvidence {
     pub used_of_page: Option<f64>,
 }
 
-/// Where the addresses of accesses come from.
+/// The source of the addresses of accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -21,7 +21,7 @@ pub struct Recordings {
     pub recordings: Vec<Counted>,
 }
 
-/// What was counted of one recording.
+/// The counts of one recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counted {
     pub outcome: Outcome,

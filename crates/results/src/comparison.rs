@@ -38,7 +38,7 @@ pub struct Comparison {
     /// The conditions that were asked for (`--fail-if`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<JudgedCondition>,
-    /// What bounds these figures, in sentences.
+    /// The limits of these figures, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ pub struct ComparedMisses {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ComparedRow {
-    /// What it is: `file:line`, the structure's name, the cause's kind, the part.
+    /// The row's name: `file:line`, the structure's name, the cause's kind, the part.
     pub name: String,
     /// The function, of a line of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,14 +126,14 @@ pub struct ComparedRow {
     /// The data structure that is waited for, where the row is of one alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structure: Option<String>,
-    /// Whether line numbers are not the same before and after: `name` is then without them, and all lines that it may be
+    /// True if line numbers differ between before and after: `name` is then without them, and all lines that it may be
     /// of are summed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub moved: bool,
     pub time_ns: Difference,
 }
 
-/// What became of a condition ([`crate::Condition`]).
+/// The outcome of a condition ([`crate::Condition`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -29,7 +29,7 @@ enum Relation {
     Less,
 }
 
-/// What a condition may look like.
+/// The forms that a condition may have.
 const FORM: &str = "write `time`, `stall`, `references` or `misses(CACHE)`, then `>` or `<`, then a percentage, as in `time > +3%` \
                     or `misses(L2) > +5%`";
 

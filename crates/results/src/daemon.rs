@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What `daemon status --json` prints.
+/// The output of `daemon status --json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -35,7 +35,7 @@ pub struct DaemonColors {
     /// Bytes of cache that one color stands for.
     pub bytes: u64,
     pub cache: String,
-    /// Who says so.
+    /// How the colors are known: measured, or given by the user.
     pub source: String,
 }
 
@@ -68,7 +68,7 @@ pub struct FreeCache {
     pub one_slot_on_all_cpus: u64,
 }
 
-/// What it gave up when memory was short.
+/// Frames that it gave up when memory was short.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -84,7 +84,7 @@ pub struct DaemonPressure {
 #[serde(default)]
 pub struct DaemonMemory {
     pub own_bytes: u64,
-    /// What its control group may have, and what is left of that; null where there is no limit.
+    /// The limit of its control group, and how much of it is left; null where there is no limit.
     pub limit_bytes: Option<u64>,
     pub left_bytes: Option<u64>,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::{ClassTotals, Misses};
 use crate::lenient::ns;
 
-/// What a thread did and waited for.
+/// The work and the waiting of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -25,7 +25,7 @@ pub struct Thread {
     pub caches: Vec<Misses>,
 }
 
-/// What a data structure is.
+/// The kind of a data structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -54,14 +54,14 @@ impl Display for StructureKind {
     }
 }
 
-/// What a data structure cost.
+/// The cost of a data structure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Structure {
     pub name: String,
     pub kind: StructureKind,
-    /// Where it is defined or allocated.
+    /// The place of its definition or allocation.
     pub file: Option<String>,
     pub line: Option<u32>,
     /// Its size; of an allocation site, the most bytes that were live at once.
@@ -85,7 +85,7 @@ impl Structure {
     }
 }
 
-/// What a page cost.
+/// The cost of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -101,7 +101,7 @@ pub struct Page {
     pub caches: Vec<Misses>,
 }
 
-/// What the accesses of a line of the source cost.
+/// The cost of the accesses of a line of the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -131,7 +131,7 @@ impl SourceLine {
     }
 }
 
-/// What a line of the source waits for of one data structure.
+/// The waiting of a line of the source for one data structure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -151,7 +151,7 @@ pub struct Collision {
     pub line: u64,
     /// Misses that were false sharing, in the kind of cache that had most of them.
     pub misses: u64,
-    /// Whether both accesses are to words of one lock: that is contended, and its words belong into one line.
+    /// True if both accesses are to words of one lock: that is contended, and its words belong into one line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lock: bool,
     /// The access that missed, and the write that had taken the line away: of those that collided there, the two that did

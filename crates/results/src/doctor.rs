@@ -1,8 +1,8 @@
-//! What of Linux works for a user.
+//! The facilities of Linux that work for a user.
 
 use serde::{Deserialize, Serialize};
 
-/// What `doctor --json` prints: every facility, tried.
+/// The output of `doctor --json`: every facility, tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -19,12 +19,12 @@ pub struct Doctor {
 pub struct Facility {
     pub facility: String,
     pub works: Works,
-    /// What happened.
+    /// The result of the trial.
     pub found: String,
-    /// What it is good for.
+    /// The use that Domicile makes of it.
     #[serde(rename = "for")]
     pub purpose: String,
-    /// What to change where it does not work in full; null where nothing is to be changed.
+    /// The change that makes it work in full; null where there is none.
     pub change: Option<String>,
 }
 

@@ -27,7 +27,7 @@ pub enum Unreadable {
     #[error("this {what} is damaged, or no version of domicile wrote it: `{field}`: {source}")]
     Shape {
         what: &'static str,
-        /// Where in it: `policies[0].time_ns.busy`.
+        /// The place in it: `policies[0].time_ns.busy`.
         field: String,
         source: serde_json::Error,
     },
@@ -37,7 +37,7 @@ pub enum Unreadable {
     Beyond {
         field: String,
         number: String,
-        /// What holds of such a number.
+        /// The rule that such a number obeys.
         rule: &'static str,
     },
     #[error(

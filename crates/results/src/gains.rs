@@ -1,4 +1,4 @@
-//! What changes would gain, as they were simulated: work in another order, cache slots, hints for page colors.
+//! Gains of simulated changes: work in another order, cache slots, hints for page colors.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct WorkAdvice {
     pub against_ns: u64,
     /// The part of the old time that is saved; negative where the new order is slower.
     pub gain: f64,
-    /// What is saved for each item: forking an item may cost as much. Forking is not simulated.
+    /// The time saved for each item: forking an item may cost as much. Forking is not simulated.
     pub gain_ns_per_item: f64,
     pub caches: Vec<CacheChange>,
     /// The same in words.
@@ -76,14 +76,14 @@ pub struct SlotAdvice {
     /// The plan, as a file of `domicile run --slots` and `domicile simulate --slots`; where it was written.
     pub plan: String,
     pub written: Option<String>,
-    /// What is lost by huge pages, where data would be on them; the times above are those on huge pages then.
+    /// The loss of huge pages, where data would be on them; the times above are those on huge pages then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<HugePagesLost>,
     /// All this in words.
     pub verdict: String,
 }
 
-/// What colors of pages lose where the system puts data on huge pages: the pages that they color are small.
+/// The loss by colored pages where the system puts data on huge pages: the pages that they color are small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -95,11 +95,11 @@ pub struct HugePagesLost {
     pub against_ns: u64,
     #[serde(deserialize_with = "ns")]
     pub wall_ns: u64,
-    /// What is saved of the time by fewer misses, and what is lost of it by walks of the TLB and page faults; the one less the other
+    /// The time that fewer misses save, and the time lost by walks of the TLB and page faults; the one less the other
     /// is `against_ns` less `wall_ns`.
     pub gain_ns: i64,
     pub loss_ns: i64,
-    /// Whether more is lost than saved.
+    /// True if more is lost than saved.
     pub refused: bool,
 }
 
@@ -120,7 +120,7 @@ pub struct SlotData {
     pub why: String,
 }
 
-/// What hints for page colors would gain.
+/// The gain of hints for page colors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -129,7 +129,7 @@ pub struct CdpcAdvice {
     pub policy: String,
     #[serde(deserialize_with = "ns")]
     pub wall_ns: u64,
-    /// What the hints are of.
+    /// The hints: their source, and how many arrays and pages they cover.
     #[serde(rename = "told")]
     pub hints: Cdpc,
     /// The outermost cache.
@@ -138,9 +138,9 @@ pub struct CdpcAdvice {
     pub against: Vec<CdpcRival>,
     /// The arrays with the most conflicts in that cache under the baseline.
     pub arrays: Vec<CdpcArray>,
-    /// What to do for it; empty where nothing is gained.
+    /// The change to make for it; empty where nothing is gained.
     pub next: String,
-    /// What is lost by huge pages, where data would be on them; the times above are those on small pages.
+    /// The loss of huge pages, where data would be on them; the times above are those on small pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<HugePagesLost>,
     /// All this in words.

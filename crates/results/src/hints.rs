@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// What `simulate --explain-hints` writes.
+/// The output of `simulate --explain-hints`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -50,14 +50,14 @@ pub struct ExplainedProcess {
     pub exchanged: u64,
     /// Cpus whose pages are no more than the colors, and yet have a color twice: no exchange was found that helps.
     pub crowded: Vec<u32>,
-    /// What was chosen for each set of arrays, where the ways of coloring were weighed against each other: the colors of
+    /// The choice for each set of arrays, where the ways of coloring were weighed against each other: the colors of
     /// pages that were not left to the five steps are those of a static policy, wherever they are in the order.
     pub weighed: Vec<WeighedArrays>,
     /// Pages (addresses divided by the bytes of a page) in coloring order; the color is the position modulo the colors.
     pub order: Vec<u64>,
 }
 
-/// What of a machine the hints depend on.
+/// The properties of a machine on which the hints depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -77,7 +77,7 @@ pub struct HintedArray {
     pub name: String,
     pub start: u64,
     pub bytes: u64,
-    /// Whether its size was given, or is the extent of what is touched.
+    /// True if its size was given; else it is the extent of the accesses.
     pub known: bool,
 }
 
@@ -109,7 +109,7 @@ pub struct HintedSegment {
     pub conflicts: u32,
 }
 
-/// What was chosen for arrays that loops use together.
+/// The choice for arrays that loops use together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -132,7 +132,7 @@ pub struct BroughtBlocks {
     pub blocks: u64,
 }
 
-/// What `simulate --page-map` writes: all pages of a program that are touched in what is counted.
+/// The output of `simulate --page-map`: all pages of a program that are touched in what is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -1,4 +1,4 @@
-//! What an advice says of a machine with several memory nodes: which data is remote and why, and what would bring it near.
+//! Advice for a machine with several memory nodes: which data is remote and why, and what would bring it near.
 
 use std::fmt::{self, Display};
 
@@ -50,7 +50,7 @@ impl Display for RemoteReason {
 pub struct RemoteStructure {
     pub name: String,
     pub kind: StructureKind,
-    /// Where it is defined or allocated.
+    /// The place of its definition or allocation.
     pub file: Option<String>,
     pub line: Option<u32>,
     /// Pages with a miss on it.
@@ -62,7 +62,7 @@ pub struct RemoteStructure {
     pub nodes: Vec<u64>,
     /// Its remote misses by why their pages have them, the most frequent first.
     pub reasons: Vec<RemoteMisses>,
-    /// Who touched its pages with remote misses first, those with most of them first; at most three.
+    /// The code that touched its pages with remote misses first, the largest counts first; at most three.
     pub first_touches: Vec<FirstToucher>,
 }
 
@@ -103,7 +103,7 @@ impl Display for FirstToucher {
     }
 }
 
-/// What would bring data near to those who use it, and what that gains.
+/// A change that brings data near to its users, and its gain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -129,12 +129,12 @@ pub struct HomesRemedy {
     pub replications: u64,
     /// The command, setting or call that does it.
     pub how: String,
-    /// What the simulation assumed.
+    /// The assumptions of the simulation.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub conditions: String,
 }
 
-/// What placing pages on nodes could gain.
+/// The gain of placing pages on nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -69,7 +69,7 @@ pub use hints::{
     HintedSet, MappedArray, MappedPage, PageMap, WeighedArrays,
 };
 pub use homes_advice::{FirstToucher, HomesAdvice, HomesRemedy, RemoteMisses, RemoteReason, RemoteStructure};
-pub use live_following::LiveFollowing;
+pub use live_following::{LiveClosing, LiveFollowing};
 pub use live_homes::{
     HomesCopies, HomesFailed, HomesInterval, HomesMoves, HomesProcess, HomesReplication, HomesSamples, KernelBalancing,
     LiveHomes, ReplicationMode, SourceNotUsed,

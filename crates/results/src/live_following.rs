@@ -15,6 +15,9 @@ pub struct LiveFollowing {
     pub cache: String,
     pub caches: u32,
     pub cache_bytes: u64,
+    /// How pages were closed to cpus.
+    #[serde(default)]
+    pub closed_by: LiveClosing,
     /// A touch of a closed page, the policy's turn, and the thread on another cpu, as it was measured before the program ran, in ns.
     pub move_ns: u64,
     /// Touches of closed pages, and times that the thread was moved by one.
@@ -31,4 +34,16 @@ pub struct LiveFollowing {
     pub wall_ns: u64,
     /// Processor time of Domicile itself.
     pub own_ns: u64,
+}
+
+/// How pages are closed to a cpu on a running system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LiveClosing {
+    /// Protection keys (`pkeys(7)`).
+    #[default]
+    Keys,
+    /// The protection of the pages (`mprotect(2)`).
+    Mprotect,
 }

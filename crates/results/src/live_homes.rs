@@ -1,8 +1,8 @@
-//! What became of pages that follow their users on a running system.
+//! The outcome for pages that follow their users on a running system.
 
 use serde::{Deserialize, Serialize};
 
-/// What `daemon --homes --json` prints, and `run --json` under a policy that moves pages between nodes.
+/// The output of `daemon --homes --json`, and of `run --json` under a policy that moves pages between nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LiveHomes {
@@ -12,11 +12,11 @@ pub struct LiveHomes {
     pub policy: String,
     /// Its parameters as far as they are not its defaults: first those that follow from the source, then those that were set.
     pub settings: Vec<String>,
-    /// Where it is known from which pages are touched.
+    /// The source that tells which pages are touched.
     pub source: String,
-    /// What one of its counts is.
+    /// The unit of its counts.
     pub counts: String,
-    /// Whether writes are told from reads, by the source or beside it.
+    /// True if writes are told from reads, by the source or beside it.
     pub writes_known: bool,
     /// Sources that are not used, and why.
     pub other_sources: Vec<SourceNotUsed>,
@@ -49,7 +49,7 @@ pub struct SourceNotUsed {
     pub why: String,
 }
 
-/// What the kernel's own balancing does.
+/// The state of the kernel's own balancing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelBalancing {
@@ -135,7 +135,7 @@ pub struct HomesFailed {
     pub pages: u64,
 }
 
-/// What was told to the policy.
+/// The observations that the policy was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HomesSamples {

@@ -1,4 +1,4 @@
-//! What one simulated run came to: exactly the JSON object that `simulate --json` prints, one for each policy.
+//! The outcome of one simulated run: exactly the JSON object that `simulate --json` prints, one for each policy.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct Outcome {
     pub changes: Vec<ProgramChange>,
     /// Null where the trace does not count them.
     pub instructions: Option<u64>,
-    /// What all figures rest on where they are of windows of the run; absent where all of the trace was counted.
+    /// The windows on which all figures rest; absent where all of the trace was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows: Option<Windows>,
     /// So many misses the policy was replayed over, with fixed latencies and costs; absent where the run was simulated whole.
@@ -46,19 +46,19 @@ pub struct Outcome {
     pub tlb: Tlb,
     pub memory: Memory,
     pub time_ns: Time,
-    /// What occupied memory, or the bus; absent where the machine does not say what it can move.
+    /// The use of memory, or of the bus; absent where the machine does not say what it can move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus: Option<Bus>,
-    /// What became of the program's prefetches; absent where the machine does not carry them out.
+    /// The outcome of the program's prefetches; absent where the machine does not carry them out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetches>,
-    /// What policy `order` did, or a change `tile`; absent where there is neither.
+    /// The actions of policy `order`, or of a change `tile`; absent where there is neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Work>,
-    /// What became of cache slots; absent where policy `slots` is no part of the policy.
+    /// The outcome of cache slots; absent where policy `slots` is no part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
-    /// What region scheduling found and did; absent where policy `regions` is no part of the policy.
+    /// Findings and actions of region scheduling; absent where policy `regions` is no part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regions: Option<Regions>,
     /// The hints of policy `cdpc`, and what came of them; absent where it is no part of the policy.
@@ -82,10 +82,10 @@ pub struct Outcome {
     /// The lines with the most false sharing; absent where not asked for, empty where misses were not classed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub false_sharing: Option<Vec<Collision>>,
-    /// What was waited for over time; absent where not asked for.
+    /// Waiting over time; absent where not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// What was waited for by call stack; absent where not asked for.
+    /// Waiting by call stack; absent where not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
 }
@@ -181,7 +181,7 @@ pub struct Time {
     pub tlb_stall: u64,
     #[serde(deserialize_with = "ns")]
     pub policy_overhead: u64,
-    /// What the system takes to put pages there that are touched and are not.
+    /// The system's time for faults of pages that are touched for the first time.
     #[serde(deserialize_with = "ns", skip_serializing_if = "is_none")]
     pub page_faults: u64,
     /// For room among the prefetches that are under way.

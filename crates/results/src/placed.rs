@@ -1,8 +1,8 @@
-//! What policies were given to go by, and what came of it: cache slots, and hints for page colors.
+//! The plans that policies were given, and their outcome: cache slots, and hints for page colors.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of the cache slots of a run.
+/// The outcome of the cache slots of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -15,7 +15,7 @@ pub struct Slots {
     pub private: u64,
     /// Pages that were touched first in a data set with colors.
     pub pages: u64,
-    /// What was refused: the first of it in words, and how often.
+    /// Refused requests: the first of them in words, and how many.
     pub refused: Vec<String>,
     pub refusals: u64,
 }
@@ -25,7 +25,7 @@ pub struct Slots {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cdpc {
-    /// Where the hints come from: `summaries` of the program's compiler, or its `trace` (which cpus touch which pages).
+    /// The source of the hints: `summaries` of the program's compiler, or its `trace` (which cpus touch which pages).
     pub from: String,
     /// Parallel loops that were described.
     pub loops: u64,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where the threads of a program may run, in each way that was simulated.
+/// The cpus on which the threads of a program may run, in each way that was simulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -41,7 +41,7 @@ pub struct PlacementWay {
     pub cpus: Vec<Vec<u32>>,
 }
 
-/// What became of a program whose threads were placed.
+/// The outcome for a program whose threads were placed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -92,7 +92,7 @@ impl MeasuredWay {
 const LONGEST: u64 = 1 << 53;
 
 impl Placement {
-    /// Whether the names of threads tell under which cache they belong, in this way: then they are found by name, else by their order.
+    /// True if the names of threads tell under which cache they belong, in this way: then they are found by name, else by their order.
     pub fn by_name(&self, way: &PlacementWay) -> bool {
         let known = || self.threads.iter().zip(&way.cpus);
         let told = |(thread, cpus): (&PlacementThread, &Vec<u32>)| {

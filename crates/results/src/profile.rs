@@ -70,7 +70,7 @@ pub struct ProfileStack {
     pub stall_ns: u64,
     /// Misses of the caches nearest to the cpus.
     pub misses: u64,
-    /// What the change would avoid of `stall_ns`; below 0 where it adds. Absent where none was simulated.
+    /// The part of `stall_ns` that the change would avoid; below 0 where it adds. Absent where no change was simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub avoided_ns: Option<i64>,
 }

@@ -1,8 +1,8 @@
-//! What became of a recording, and of an import.
+//! The outcome of a recording, and of an import.
 
 use serde::{Deserialize, Serialize};
 
-/// What `record --json` prints.
+/// The output of `record --json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -26,19 +26,19 @@ pub struct Recorded {
     pub broke: Option<String>,
 }
 
-/// What `import --json` prints.
+/// The output of `import --json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Imported {
     /// The trace.
     pub output: String,
-    /// What it was made from: `text`, `lackey`, `din`, `champsim` or `drmemtrace`.
+    /// The format it was made from: `text`, `lackey`, `din`, `champsim` or `drmemtrace`.
     pub format: String,
     pub references: u64,
     /// Of the trace.
     pub bytes: u64,
-    /// What of the run the trace does not hold.
+    /// The parts of the run that the trace does not hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

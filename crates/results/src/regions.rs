@@ -1,4 +1,4 @@
-//! What region scheduling found and did.
+//! Findings and actions of region scheduling.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ pub struct RegionsBounds {
     pub from: RegionsSource,
 }
 
-/// What region scheduling took by itself, all cpus together (Lee12, section 5.1).
+/// The time that region scheduling itself took, all cpus together (Lee12, section 5.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -78,7 +78,7 @@ pub struct RegionsSpent {
     pub regioning_ns: u64,
 }
 
-/// What became of a process.
+/// The outcome for a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -131,7 +131,7 @@ pub struct RegionsMoment {
     pub global_pages: u64,
 }
 
-/// What region scheduling found and did in a run.
+/// Findings and actions of region scheduling in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -1,4 +1,4 @@
-//! What became of a run of `domicile run`: in each of its processes, of each data set of the plan, or of the arrays of
+//! The outcome of `domicile run`: in each of its processes, of each data set of the plan, or of the arrays of
 //! parallel loops.
 
 mod cdpc;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub use cdpc::{Brought, CdpcReport, Chosen, LeftOut, Padded, When};
 pub use homes::{HomesReport, HomesWhen, Kept, NodeHomes, OnNodes, Seat};
 
-/// What `run --json` prints when the program has ended.
+/// The output of `run --json` when the program has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
@@ -18,10 +18,10 @@ pub struct Run {
     pub colors: u32,
     pub color_bytes: u64,
     pub colors_forced: bool,
-    /// Where there are no colors: the ways that the program had for its private slots together.
+    /// The ways that the program had for its private slots together, on machines without colors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<InWays>,
-    /// Where pages get homes and no colors: the nodes.
+    /// The nodes, where pages get homes and no colors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub homes: Option<OnNodes>,
     /// One for each process that is the program, one without `--children`.
@@ -34,9 +34,9 @@ pub struct Run {
 pub struct InWays {
     /// Of the caches.
     pub level: u32,
-    /// What was chosen and why.
+    /// The choice, and its reason.
     pub why: String,
-    /// What the private slots of the plan come to, in each cache.
+    /// The sum of the plan's private slots, in each cache.
     pub asked_bytes: u64,
     /// Bytes of the ways, in the cache where they are least; 0 without private slots.
     pub bytes: u64,
@@ -53,7 +53,7 @@ pub struct CacheWays {
     pub mask: String,
 }
 
-/// What the run-time has to say of one process.
+/// The run-time's report on one process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ProcessReport"))]
@@ -63,13 +63,13 @@ pub struct Report {
     pub means: String,
     /// The colors: bits, number, bytes of cache each, who says so.
     pub colors: String,
-    /// Whether the colors were forced, against or without the word of the probe.
+    /// True if the colors were forced, against or without the word of the probe.
     pub forced: bool,
     pub data_sets: Vec<DataReport>,
     /// Microseconds before `main`, and in allocations.
     pub start_us: u64,
     pub allocation_us: u64,
-    /// What became of the arrays of parallel loops, where they were to be placed.
+    /// The outcome for the arrays of parallel loops, where they were to be placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cdpc: Option<CdpcReport>,
     /// The same, where their pages were to get homes.
@@ -95,7 +95,7 @@ pub enum State {
     Failed,
 }
 
-/// What became of one data set of the plan.
+/// The outcome for one data set of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataReport {
@@ -120,7 +120,7 @@ pub struct DataReport {
     pub notes: Vec<String>,
 }
 
-/// What one name of a data set stands for in this run.
+/// The memory that one name of a data set stands for in this run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "NameShare"))]

@@ -1,4 +1,4 @@
-//! What is written beside a result, so that whoever reads it knows what it is: the schema's version and the tool's.
+//! The schema's version and the tool's, which are written beside each result.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 /// everything else.
 pub const SCHEMA: Version = Version { major: 1, minor: 0 };
 
-/// Who writes.
+/// The name of the tool that writes.
 pub const TOOL: &str = concat!("domicile ", env!("CARGO_PKG_VERSION"));
 
 /// A schema's version, as in `1.0`. Results from before there was one are of version 0.

@@ -9,7 +9,7 @@ use crate::{
     PageMap, PlacedRun, Recorded, SCHEMA, Truth,
 };
 
-/// What verbs write as JSON: a JSON schema with every type under `$defs`.
+/// The JSON that verbs write: a JSON schema with every type under `$defs`.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let any = [
@@ -112,7 +112,7 @@ fn described(of: &Value) -> String {
         .replace('|', "\\|")
 }
 
-/// What a field is, in a few words.
+/// The type of a field, in a few words.
 fn kind(of: &Value) -> String {
     if let Some(reference) = of["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap_or_default();

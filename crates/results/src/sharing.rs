@@ -26,7 +26,7 @@ pub struct SharingGraph {
 pub struct SharingThread {
     /// Its index in the trace.
     pub thread: u32,
-    /// What the system called it when it was recorded.
+    /// The system's name for it when it was recorded.
     pub number: u64,
     pub name: String,
     pub process: u32,
@@ -38,7 +38,7 @@ pub struct SharingThread {
     pub shared: u64,
 }
 
-/// What two threads share.
+/// The data that two threads share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -99,7 +99,7 @@ pub struct ThreadPlacement {
     pub gain: f64,
 }
 
-/// Who shares what, and which threads belong under which cache.
+/// The threads that share data, and which threads belong under which cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -115,7 +115,7 @@ pub struct SharingAdvice {
     pub placements: Vec<ThreadPlacement>,
     /// The same in words.
     pub verdict: String,
-    /// Where the placement was written to.
+    /// The file to which the placement was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<String>,
 }

@@ -10,7 +10,7 @@ pub struct Symbol {
     pub name: String,
     /// The program it belongs to, where the name says.
     pub program: Option<String>,
-    /// Where it is declared; for readers, it decides nothing.
+    /// The place of its declaration; for readers, it decides nothing.
     pub place: Option<(String, u32)>,
 }
 
@@ -87,7 +87,7 @@ pub struct Site {
     pub memory: Option<Memory>,
     /// Functions from the innermost outwards, or places in a module (`cg+0x12f0`); may be empty.
     pub chain: Vec<String>,
-    /// Where the outermost of the chain is; without a chain, any frame.
+    /// The place of the outermost of the chain; without a chain, any frame.
     pub place: Option<Place>,
 }
 

@@ -1,4 +1,4 @@
-//! What was waited for over time: the page-access map, and who waited for what when.
+//! Waiting over time: the page-access map, and who waited for what when.
 
 use serde::{Deserialize, Serialize};
 

@@ -30,9 +30,9 @@ pub struct Todo {
     pub kind: String,
     /// The cause, in a sentence with its number.
     pub because: String,
-    /// What to do: code, or a command.
+    /// The change to make: code, or a command.
     pub action: String,
-    /// What the simulation of it assumed; absent where there is nothing to know.
+    /// The assumptions of its simulation; absent where there is nothing to know.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub conditions: String,
     /// Other things that can be done instead, each with the part of the run time that it saves by simulation.

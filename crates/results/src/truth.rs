@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What `truth --json` prints.
+/// The output of `truth --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -16,7 +16,7 @@ pub struct Truth {
     pub range: Option<TruthRange>,
 }
 
-/// What the pairs were measured and predicted with.
+/// Machine, date and settings with which the pairs were measured and predicted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -56,7 +56,7 @@ pub struct TruthPair {
     pub again: Vec<f64>,
     /// Null where nothing was to be predicted.
     pub predicted: Option<TruthPredicted>,
-    /// Whether the prediction is on the measured side of 1. Null: the measured interval holds 1, or nothing is predicted.
+    /// True if the prediction is on the measured side of 1. Null: the measured interval holds 1, or nothing is predicted.
     pub sign_right: Option<bool>,
     /// The larger of the measured and the predicted ratio over the other.
     pub off: Option<f64>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a change: predicted by simulation, and measured by running both programs here in turn.
+/// The outcome of a change: predicted by simulation, and measured by running both programs here in turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -21,12 +21,12 @@ pub struct Verified {
     pub saved_high: f64,
     /// In the order in which they were measured.
     pub rounds: Vec<VerifiedRound>,
-    /// Whether the rounds tell enough, and the prediction is within their range, or the ratios of the times before and after are
+    /// True if the rounds tell enough, and the prediction is within their range, or the ratios of the times before and after are
     /// within 20% of one another.
     pub agrees: bool,
-    /// Whether the rounds differ so much from each other that they neither confirm the prediction nor refute it.
+    /// True if the rounds differ so much from each other that they neither confirm the prediction nor refute it.
     pub unsure: bool,
-    /// What bounds these figures, in sentences.
+    /// The limits of these figures, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct VerifiedTime {
 pub struct VerifiedRound {
     pub before_ns: u64,
     pub after_ns: u64,
-    /// What the kernel worked of that.
+    /// The kernel's part of that.
     pub before_system_ns: u64,
     pub after_system_ns: u64,
 }

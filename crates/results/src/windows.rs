@@ -1,4 +1,4 @@
-//! What figures rest on that are of windows of a run, and how far off they may be.
+//! The windows of a run on which figures rest, and how far off these may be.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Windows {
     pub misses_per_reference: Vec<Estimate>,
 }
 
-/// What was counted in one window.
+/// The counts of one window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -8,9 +8,10 @@ mod calls;
 mod pending;
 mod restartable;
 mod rights;
+mod signal_info;
 mod ticking;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
@@ -18,15 +19,17 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::thread::JoinHandle;
 
-pub use borrowed::{Borrowed, Keyed};
+pub use borrowed::{Borrowed, Closing, Protected};
 pub use rights::Rights;
+pub use signal_info::SignalInfo;
 pub use ticking::Ticking;
 
 /// The bit of the kernel's word on a stop that says: a system call (`PTRACE_O_TRACESYSGOOD`).
 const OF_CALL: i32 = 0x80;
 /// Of the instruction `syscall`.
 const SYSCALL_BYTES: u64 = 2;
-/// `si_code`: a protection key closes the page.
+/// `si_code`: the protection of the page forbids the access; a protection key closes the page.
+const SEGV_ACCERR: i32 = 2;
 const SEGV_PKUERR: i32 = 4;
 
 /// Why a thread stopped.
@@ -34,6 +37,8 @@ const SEGV_PKUERR: i32 = 4;
 pub enum Stop {
     /// It has touched a page whose key its rights close. The instruction was not carried out; gone on with no signal, it runs again.
     Closed { address: usize, key: u32 },
+    /// It has touched a page in a way that the page's protection forbids; as above.
+    Forbidden { address: usize },
     /// Another signal is about to be delivered.
     Signal(i32),
     /// It enters a system call.
@@ -120,6 +125,13 @@ impl Registers {
         !(-4095..0).contains(&(self.0.rax as i64))
     }
 
+    /// As a thread leaves a system call: whether a signal broke that off, or it is to be begun again.
+    pub fn was_broken_off(&self) -> bool {
+        /// EINTR; ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK of the kernel.
+        const BROKEN: [i64; 5] = [-4, -512, -513, -514, -516];
+        self.0.orig_rax as i64 >= 0 && BROKEN.contains(&(self.0.rax as i64))
+    }
+
     /// Whether a system call was broken off by a stop, of a kind that is not begun again by itself: then it is made to be.
     fn begin_call_again(&mut self) -> bool {
         let broken = self.0.orig_rax as i64 >= 0 && self.0.rax as i64 == -i64::from(libc::EINTR);
@@ -138,6 +150,9 @@ pub struct Traced {
     over: Cell<bool>,
     /// Ends with the first exec.
     starter: Cell<Option<JoinHandle<io::Result<u32>>>>,
+    /// Signals that came while a thread ran code of ours, and the next event, where that is one of them.
+    held: RefCell<Vec<signal_info::Held>>,
+    next: Cell<Option<Event>>,
     _here: PhantomData<*const ()>,
 }
 
@@ -203,10 +218,17 @@ impl Traced {
             process,
             over: Cell::new(false),
             starter: Cell::new(Some(starter)),
+            held: RefCell::new(Vec::new()),
+            next: Cell::new(None),
             _here: PhantomData,
         };
         seized?;
         loop {
+            if has_ended(process)? {
+                // The starter waits for it too, and knows why.
+                traced.over.set(true);
+                return Err(traced.not_started().unwrap_or_else(|| io::ErrorKind::NotFound.into()));
+            }
             match traced.wait(Some(process))? {
                 Some(Event::Stopped(_, Stop::Exec)) => break,
                 Some(Event::Stopped(task, Stop::Signal(signal))) => traced.go_on(task, On::Freely, signal)?,
@@ -251,6 +273,14 @@ impl Traced {
     ///
     /// Errors: ECHILD where nothing is traced any more.
     pub fn wait(&self, task: Option<u32>) -> io::Result<Option<Event>> {
+        match self.next.take() {
+            Some(event @ Event::Stopped(of, _)) if task.is_none_or(|task| task == of) => return Ok(Some(event)),
+            other => self.next.set(other),
+        }
+        self.wait_for(task)
+    }
+
+    fn wait_for(&self, task: Option<u32>) -> io::Result<Option<Event>> {
         let mut status = 0;
         let whom = task.map_or(-1, |task| task as libc::pid_t);
         loop {
@@ -274,7 +304,7 @@ impl Traced {
                 return Ok(Some(Event::Stopped(task, stop)));
             }
             // The fault comes before any instruction, and is a stop as good as the one that was asked for.
-            self.go_on(task, On::Freely, 0)?;
+            self.resume(task, On::Freely, 0)?;
         }
     }
 
@@ -339,23 +369,31 @@ impl Traced {
     }
 
     fn closed(&self, task: u32) -> io::Result<Option<Stop>> {
-        /// Where `siginfo_t` has the key (`_addr_pkey._pkey`), and the address.
-        const KEY: usize = 32;
-        const ADDRESS: usize = 16;
-        let mut info = [0u8; size_of::<libc::siginfo_t>()];
-        // SAFETY: the request writes a siginfo_t, of which any bytes are some.
-        unsafe { ask_with(libc::PTRACE_GETSIGINFO, task, 0, &mut info)? };
-        let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
-        let code = word(8) as i32;
-        let address = u64::from(word(ADDRESS)) | u64::from(word(ADDRESS + 4)) << 32;
-        Ok((code == SEGV_PKUERR).then_some(Stop::Closed {
-            address: address as usize,
-            key: word(KEY),
-        }))
+        let info = self.signal_info(task)?;
+        let address = info.address();
+        Ok(match info.code() {
+            SEGV_PKUERR => Some(Stop::Closed {
+                address,
+                key: info.key(),
+            }),
+            SEGV_ACCERR => Some(Stop::Forbidden { address }),
+            _ => None,
+        })
     }
 
-    /// A stopped thread goes on; with a signal, that is delivered to it.
+    /// A stopped thread goes on; with a signal, that is delivered to it. Where one came while it ran code of ours, that is its next stop.
     pub fn go_on(&self, task: u32, on: On, signal: i32) -> io::Result<()> {
+        if signal == 0
+            && on != On::Resting
+            && let Some(signal) = self.held(task)?
+        {
+            self.next.set(Some(Event::Stopped(task, Stop::Signal(signal))));
+            return Ok(());
+        }
+        self.resume(task, on, self.unless_continued(task, signal)?)
+    }
+
+    fn resume(&self, task: u32, on: On, signal: i32) -> io::Result<()> {
         let request = match on {
             On::Freely => libc::PTRACE_CONT,
             On::ToCalls => libc::PTRACE_SYSCALL,
@@ -372,6 +410,10 @@ impl Traced {
 
     /// A stopped thread goes on and is traced no more.
     pub fn leave(&self, task: u32, signal: i32) -> io::Result<()> {
+        let signal = match signal {
+            0 => self.held(task)?.unwrap_or(0),
+            signal => signal,
+        };
         self.over.set(self.over.get() || task == self.process);
         ask(libc::PTRACE_DETACH, task, signal as usize)
     }
@@ -449,6 +491,26 @@ impl Drop for Traced {
     fn drop(&mut self) {
         if !self.over.get() {
             let _ = self.end();
+        }
+    }
+}
+
+/// Waits until a traced process stops or ends, and leaves that to be waited for. Returns whether it has ended.
+fn has_ended(process: u32) -> io::Result<bool> {
+    // SAFETY: any bytes are a siginfo_t.
+    let mut info = unsafe { std::mem::zeroed::<libc::siginfo_t>() };
+    let events = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
+    loop {
+        // SAFETY: the kernel writes one siginfo_t.
+        if unsafe { libc::waitid(libc::P_PID, process, &raw mut info, events) } == 0 {
+            return Ok([libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED].contains(&info.si_code));
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::Interrupted => {}
+            // The starter has waited for it.
+            _ if is_over(&error) => return Ok(true),
+            _ => return Err(error),
         }
     }
 }

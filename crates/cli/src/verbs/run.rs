@@ -163,6 +163,11 @@ pub struct Run {
     #[arg(long, value_name = "yes|no", requires = "policy", hide_possible_values = true, value_parser = ["yes", "no"])]
     text: Option<String>,
 
+    /// How pages are closed to cpus under policy regions: keys (protection keys) or mprotect, which takes longer [default: keys
+    /// where the processor has them]
+    #[arg(long, value_name = "keys|mprotect", requires = "policy", hide_possible_values = true, value_parser = ["keys", "mprotect"])]
+    close_by: Option<String>,
+
     #[command(flatten)]
     watching: Watching,
 
@@ -187,6 +192,11 @@ impl Run {
         match &self.policy {
             #[cfg(target_arch = "x86_64")]
             Some(policy) if policy.of(policy::Kind::Threads).is_some() => return self.follow_data(console, policy),
+            Some(policy) if self.close_by.is_some() => {
+                return Err(Failure::usage(format!(
+                    "`--close-by` is for `--policy regions`; policy `{policy}` closes no pages"
+                )));
+            }
             Some(policy) if policy.is(|traits| traits.later.on_misses()) => return self.follow(console, policy),
             Some(policy) if policy.is(|traits| traits.summaries) => return self.at_home(console, policy),
             policy if self.text.is_some() => {
@@ -362,7 +372,7 @@ fn homes() -> impl Iterator<Item = &'static str> {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    // Pages are closed by the protection keys of x86-64.
+    // The thread's registers and the pages' protection are those of x86-64.
     let threads = policy::registry()
         .iter()
         .filter(|entry| cfg!(target_arch = "x86_64") && entry.kind == policy::Kind::Threads);

@@ -1,20 +1,27 @@
-//! Which pages are closed to which cpus, and the protection keys that make it so: one for each set of cpus.
+//! Which pages are closed to which cpus, and by which means: protection keys, one for each set of cpus, to which the thread has the
+//! rights of its cpu; or the protection of the pages themselves, which changes when the thread goes to another cpu, and for each system
+//! call.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use sys::mappings::Mapping;
 use sys::memory::{PAGE, Span};
-use sys::traced::{Keyed, Rights};
+use sys::traced::{Closing, Protected, Rights};
 
 use super::layout::Layout;
 
 /// The key that every page has at first, and that is always open.
 pub const OPEN: u32 = 0;
+/// Stands for a key where pages are closed by their protection: it forbids all.
+pub const SHUT: u32 = 1;
 
 /// Pages by number (address / 4096), and cpus as bits, by the policy's numbers.
 #[derive(Default)]
 pub struct Closed {
+    by: Closing,
+    /// By their protection, pages are shut that are closed to this cpu; `None`: none are.
+    side: Option<u32>,
     /// Closed to these; pages that are open to all are left out.
     pages: HashMap<u64, u128>,
     /// The key of each set of cpus.
@@ -28,6 +35,51 @@ pub struct Closed {
 }
 
 impl Closed {
+    pub fn by(by: Closing) -> Closed {
+        Closed {
+            by,
+            ..Closed::default()
+        }
+    }
+
+    pub fn means(&self) -> Closing {
+        self.by
+    }
+
+    /// By their protection, pages are to be shut that are closed to this cpu, and no others; `None`: none.
+    pub fn shut_to(&mut self, cpu: Option<u32>) {
+        if self.by == Closing::Keys || cpu == self.side {
+            return;
+        }
+        self.side = cpu;
+        let shut = |cpus: u128| cpu.is_some_and(|cpu| cpus >> cpu & 1 == 1);
+        let more = self
+            .pages
+            .iter()
+            .filter(|(page, cpus)| shut(**cpus) != self.have.contains_key(page));
+        self.stale.extend(more.map(|(page, _)| *page));
+        self.stale
+            .extend(self.have.keys().filter(|page| !self.pages.contains_key(page)));
+    }
+
+    /// Whether a page is shut by its protection.
+    pub fn is_shut(&self, page: u64) -> bool {
+        self.by == Closing::Protection && self.have.contains_key(&page)
+    }
+
+    /// Whether any page is shut by its protection: system calls fail by it, and mappings do not show what the program made of them.
+    pub fn has_shut(&self) -> bool {
+        self.by == Closing::Protection && !self.have.is_empty()
+    }
+
+    /// Into how many parts pages that are shut divide mappings, at most.
+    pub fn parts(&self) -> usize {
+        let mut pages: Vec<u64> = self.have.keys().copied().collect();
+        pages.sort_unstable();
+        let runs = pages.chunk_by(|one, next| one + 1 == *next).count();
+        2 * runs
+    }
+
     /// Closes a page to these cpus, and opens it to all others.
     pub fn set(&mut self, page: u64, cpus: u128) {
         match cpus {
@@ -46,6 +98,13 @@ impl Closed {
     pub fn doubt(&mut self, page: u64, key: u32) {
         self.have.insert(page, key);
         self.stale.insert(page);
+    }
+
+    /// Pages may be shut by their protection, whatever is known of them: a change of theirs failed.
+    pub fn doubt_all(&mut self, span: Span) {
+        for page in (span.start / PAGE) as u64..(span.end() / PAGE) as u64 {
+            self.doubt(page, SHUT);
+        }
     }
 
     /// Whether any page is closed to any cpu, or was and has its key still.
@@ -86,10 +145,15 @@ impl Closed {
         layout: &Layout,
         mut may_differ: impl FnMut(&Mapping, usize) -> bool,
         mut take: impl FnMut() -> io::Result<Option<u32>>,
-    ) -> io::Result<Vec<Keyed>> {
-        let mut ranges: Vec<Keyed> = Vec::new();
+    ) -> io::Result<Vec<Protected>> {
+        let mut ranges: Vec<Protected> = Vec::new();
         for page in std::mem::take(&mut self.stale) {
-            let mut wanted = self.key_for(self.of(page), &mut take)?;
+            let closed = self.of(page);
+            let mut wanted = match self.by {
+                Closing::Keys => self.key_for(closed, &mut take)?,
+                Closing::Protection if self.side.is_some_and(|cpu| closed >> cpu & 1 == 1) => SHUT,
+                Closing::Protection => OPEN,
+            };
             if self.have.get(&page).copied().unwrap_or(OPEN) == wanted {
                 continue;
             }
@@ -110,7 +174,9 @@ impl Closed {
                 OPEN => self.have.remove(&page),
                 key => self.have.insert(page, key),
             };
-            add(&mut ranges, address, (mapping.read, mapping.write), wanted);
+            let shut = self.by == Closing::Protection && wanted == SHUT;
+            let may = (mapping.read && !shut, mapping.write && !shut);
+            add(&mut ranges, address, may, wanted);
         }
         Ok(ranges)
     }
@@ -167,8 +233,8 @@ impl Closed {
 }
 
 /// One page more; pages side by side that are alike are one range.
-fn add(ranges: &mut Vec<Keyed>, address: usize, (read, write): (bool, bool), key: u32) {
-    let this = Keyed {
+fn add(ranges: &mut Vec<Protected>, address: usize, (read, write): (bool, bool), key: u32) {
+    let this = Protected {
         span: Span::new(address, PAGE),
         read,
         write,
@@ -177,7 +243,7 @@ fn add(ranges: &mut Vec<Keyed>, address: usize, (read, write): (bool, bool), key
     match ranges.last_mut() {
         Some(last)
             if last.span.end() == address
-                && Keyed {
+                && Protected {
                     span: last.span,
                     ..this
                 } == *last =>
@@ -295,6 +361,44 @@ mod tests {
         assert!(closed.changes(&layout(9), may, || Ok(None)).unwrap().is_empty());
         closed.set(6, 0b10);
         assert!(closed.changes(&layout(9), may, || Ok(Some(1))).unwrap().is_empty());
+    }
+
+    /// Where the thread is, and not the page, decides which pages are shut.
+    #[test]
+    fn by_their_protection_pages_are_shut_to_the_cpu_that_the_thread_is_on() {
+        let mut closed = Closed::by(Closing::Protection);
+        for page in [1, 2, 6] {
+            closed.set(page, 0b01);
+        }
+        closed.set(3, 0b10);
+        let changed = |closed: &mut Closed| {
+            let ranges = closed
+                .changes(&layout(9), may, || unreachable!("no key is needed"))
+                .unwrap();
+            let seen = ranges.iter().map(|one| {
+                assert_eq!(one.read, one.write);
+                (one.span.start / PAGE, one.span.bytes / PAGE, one.read)
+            });
+            seen.collect::<Vec<_>>()
+        };
+        // Nobody was said to be anywhere.
+        assert!(changed(&mut closed).is_empty() && !closed.has_shut() && closed.is_any());
+        closed.shut_to(Some(0));
+        assert_eq!(changed(&mut closed), [(1, 2, false), (6, 1, false)]);
+        assert!(closed.has_shut() && closed.is_shut(2) && !closed.is_shut(3));
+        assert_eq!(closed.parts(), 4);
+        closed.shut_to(Some(1));
+        assert_eq!(changed(&mut closed), [(1, 2, true), (3, 1, false), (6, 1, true)]);
+        // For a system call all are opened, and then closed as they were.
+        closed.shut_to(None);
+        assert_eq!(changed(&mut closed), [(3, 1, true)]);
+        assert!(!closed.has_shut() && closed.of(3) == 0b10);
+        closed.set(3, 0b01);
+        closed.shut_to(Some(0));
+        assert_eq!(changed(&mut closed), [(1, 3, false), (6, 1, false)]);
+        closed.open_all();
+        assert_eq!(changed(&mut closed), [(1, 3, true), (6, 1, true)]);
+        assert!(!closed.is_any());
     }
 
     #[test]

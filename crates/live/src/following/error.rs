@@ -8,8 +8,8 @@ use policy::PolicyError;
 #[non_exhaustive]
 pub enum FollowingError {
     #[error(
-        "this processor or kernel has no protection keys (pkeys(7): {0}), by which pages are closed to a cpu. `domicile simulate --policy \
-         regions` says what they would gain; `domicile daemon --regions` pairs whole processes with caches without them"
+        "this processor or kernel has no protection keys (pkeys(7): {0}). Without `--close-by keys` pages are closed by their protection \
+         (mprotect(2)), which takes longer"
     )]
     NoKeys(io::Error),
     #[error("all cpus that may be used share each cache: nothing can be gained by going to another")]
@@ -22,6 +22,8 @@ pub enum FollowingError {
     Policy(#[from] PolicyError),
     #[error("it could not be started: {0}")]
     Start(io::Error),
+    #[error("a move could not be measured: the thread stopped {0} times at pages that are closed to its cpu")]
+    Stops(usize),
     #[error("it cannot be traced: {0}")]
     Trace(#[from] io::Error),
 }

@@ -2,18 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use policy::{
     Action, Cost, Domains, Following, Interest, Nature, Observation, Page, Policy, Prices, Ran, Tick, Touched, World,
 };
-use results::LiveFollowing;
-use sys::cache_domains::CacheDomain;
+use results::{LiveClosing, LiveFollowing};
 use sys::memory::PAGE;
-use sys::traced::{Event, On, Registers, Ticking, Traced};
-use sys::{Root, affinity, protection_keys, tasks, traced};
+use sys::traced::{Closing, Event, On, Registers, Ticking, Traced};
+use sys::{Root, affinity, tasks, traced};
 
 use super::clock::Clock;
 use super::closed::Closed;
@@ -24,8 +23,6 @@ use super::{Asked, FollowingError};
 
 /// The thread, by the policy's number: there is one.
 const THREAD: u32 = 0;
-/// How often a move is made to measure it, each way.
-const MOVES: usize = 64;
 /// A policy's tick is no shorter than this: each stops the program.
 const TICK_LEAST: Duration = Duration::from_millis(1);
 
@@ -33,22 +30,22 @@ pub struct Host {
     pub(super) traced: Traced,
     pub(super) image: Image,
     pub(super) closed: Closed,
-    moments: Moments,
-    policy: Option<Box<dyn Policy>>,
-    interest: Interest,
-    world: World,
-    domains: Domains,
+    pub(super) moments: Moments,
+    pub(super) policy: Option<Box<dyn Policy>>,
+    pub(super) interest: Interest,
+    pub(super) world: World,
+    pub(super) domains: Domains,
     /// Linux's numbers of cpus, by the policy's.
-    cpus: Vec<u32>,
+    pub(super) cpus: Vec<u32>,
     /// The cpu that the thread is kept on.
     pub(super) at: Option<u32>,
     /// Where it could run before.
-    home: Vec<u32>,
+    pub(super) home: Vec<u32>,
     /// The programs that the process has run.
-    space: u32,
-    clock: Clock,
-    next_scan_ns: u64,
-    switch_ns: u64,
+    pub(super) space: u32,
+    pub(super) clock: Clock,
+    pub(super) next_scan_ns: u64,
+    pub(super) switch_ns: u64,
     /// Rights are as the cpu has them; else all is open.
     pub(super) shut: bool,
     /// Rights as they were set last: the cpu, whether shut, and how many keys there were. `None`: the program may have changed them, or
@@ -62,6 +59,8 @@ pub struct Host {
     pub(super) call: usize,
     pub(super) arguments: [usize; 2],
     pub(super) postponed: Option<usize>,
+    /// A call that was put off is about to be made: the thread is not to be interrupted before.
+    pub(super) again: bool,
     pub(super) aside: Option<String>,
     /// Pages that were opened for the fork that it is in, and the cpus that they were closed to.
     pub(super) opened: Option<Vec<(u64, u128)>>,
@@ -85,123 +84,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Starts a command, stops it before its first instruction, and measures what a move takes.
-    pub fn begin(command: Command, domains: &[CacheDomain]) -> Result<Host, FollowingError> {
-        protection_keys::try_key().map_err(FollowingError::NoKeys)?;
-        if domains.len() < 2 {
-            return Err(FollowingError::OneDomain);
-        }
-        let traced = Traced::begin(command).map_err(FollowingError::Start)?;
-        if let Some(program) = with_other_rights(traced.process()) {
-            return Err(FollowingError::SetId(program));
-        }
-        let home = affinity::allowed(Some(traced.process()))?;
-        let (domains, cpus) = numbered(domains, &home);
-        if domains.count() < 2 {
-            return Err(FollowingError::OneDomain);
-        }
-        let count = cpus.len() as u32;
-        let mut host = Host {
-            image: Image::begin(&traced)?,
-            closed: Closed::default(),
-            moments: Moments::default(),
-            policy: None,
-            interest: Interest::NONE,
-            world: World {
-                page_bytes: PAGE as u64,
-                colors: 1,
-                cpus: count,
-                nodes: 1,
-                cpu_nodes: 1,
-                free_frames: vec![u64::MAX],
-                now_ns: 0,
-                caches: None,
-                domains: Some(Arc::new(domains.clone())),
-                runnable: vec![0; count as usize],
-            },
-            domains,
-            cpus,
-            at: None,
-            home,
-            space: 0,
-            clock: Clock::new(),
-            next_scan_ns: 0,
-            switch_ns: 0,
-            shut: false,
-            settled: None,
-            in_call: false,
-            wide: false,
-            call: 0,
-            arguments: [0; 2],
-            postponed: None,
-            aside: None,
-            opened: None,
-            fresh: false,
-            ignores_faults: false,
-            others: HashMap::new(),
-            early: HashSet::new(),
-            held: Vec::new(),
-            last: None,
-            times: 0,
-            left: false,
-            ended: None,
-            found: LiveFollowing::default(),
-            traced,
-        };
-        host.measure_move()?;
-        Ok(host)
-    }
-
     pub fn process(&self) -> u32 {
         self.traced.process()
-    }
-
-    /// Ends the program before its first instruction.
-    pub fn end_before_it_runs(self) -> Result<u64, FollowingError> {
-        self.traced.end()?;
-        Ok(self.switch_ns)
-    }
-
-    /// Has the thread go from cache to cache, by touches of two pages of ours.
-    fn measure_move(&mut self) -> Result<(), FollowingError> {
-        let task = self.process();
-        self.image.look(&self.traced)?;
-        let pages = self.image.borrowed.touched().map(|span| (span.start / PAGE) as u64);
-        let all = u128::MAX >> (128 - self.cpus.len().clamp(1, 128));
-        for (cache, page) in (0..).zip(pages) {
-            self.closed.set(page, all & !self.domains.mask(cache));
-        }
-        self.image.change(&self.traced, task, &mut self.closed)?;
-        let first = self.domains.cpus(0).next().unwrap_or(0);
-        self.keep_on(first)?;
-        self.set_rights(true)?;
-        let begun = Instant::now();
-        let Host {
-            traced,
-            image,
-            domains,
-            closed,
-            cpus,
-            ..
-        } = self;
-        let (mut at, mut handled) = (0, Duration::ZERO);
-        image.borrowed.touch(traced, task, MOVES, |address, _| {
-            let stopped = Instant::now();
-            let page = (address / PAGE) as u64;
-            let cache = u32::from(page == pages[1]);
-            at = domains.cpus(cache).next().unwrap_or(0);
-            affinity::allow(Some(task), &[cpus[at as usize]])?;
-            traced.change_rights(task, |before| closed.rights(before, at, true))?;
-            handled += stopped.elapsed();
-            Ok(())
-        })?;
-        let each = |time: Duration| time.as_nanos() as u64 / (2 * MOVES as u64 - 1);
-        self.switch_ns = each(begun.elapsed());
-        self.clock.around_ns = self.switch_ns.saturating_sub(each(handled));
-        self.closed.open_all();
-        self.image.change(&self.traced, task, &mut self.closed)?;
-        self.settle()?;
-        Ok(())
     }
 
     /// The policy, with what a move takes here.
@@ -267,7 +151,8 @@ impl Host {
                         && !traced::has_died(&error)
                     {
                         // A program is not ended because we cannot follow it.
-                        self.step_aside(&format!("it cannot be traced any more: {error}"), None)?;
+                        let again = self.postponed.take().filter(|_| !self.in_call);
+                        self.step_aside(&format!("it cannot be followed any more: {error}"), again)?;
                     }
                 }
                 None => {}
@@ -283,7 +168,7 @@ impl Host {
 
     /// A thread that sleeps, or is in a system call, has touched nothing; it is left alone.
     fn interrupt_if_running(&self) {
-        if self.in_call {
+        if self.in_call || self.again {
             return;
         }
         let found = tasks::of(&Root::default(), self.process()).unwrap_or_default();
@@ -304,8 +189,12 @@ impl Host {
     pub(super) fn step_aside(&mut self, why: &str, again: Option<usize>) -> io::Result<()> {
         let task = self.process();
         self.closed.open_all();
-        self.write_keys()?;
-        self.settle()?;
+        // It goes on with what could be opened: to end it would be worse.
+        if let Err(error) = self.write_keys().and_then(|()| self.settle())
+            && traced::has_died(&error)
+        {
+            return Err(error);
+        }
         self.policy_report();
         self.policy = None;
         self.found.stepped_aside = Some(why.to_string());
@@ -327,10 +216,14 @@ impl Host {
     }
 
     /// Opens all pages to a stopped task, and all cpus.
+    ///
+    /// Pre: no page is shut by its protection.
     pub(super) fn open_to(&self, task: u32) -> io::Result<()> {
         let closed = &self.closed;
-        self.traced
-            .change_rights(task, |before| closed.rights(before, 0, false))?;
+        if closed.means() == Closing::Keys {
+            self.traced
+                .change_rights(task, |before| closed.rights(before, 0, false))?;
+        }
         affinity::allow(Some(task), &self.home)
     }
 
@@ -360,6 +253,10 @@ impl Host {
             cache: self.domains.name.clone(),
             caches: self.domains.count(),
             cache_bytes: self.domains.bytes,
+            closed_by: match self.closed.means() {
+                Closing::Keys => LiveClosing::Keys,
+                Closing::Protection => LiveClosing::Mprotect,
+            },
             move_ns: self.switch_ns,
             wall_ns: self.clock.wall_ns(),
             own_ns: sys::clock::thread_time().as_nanos() as u64,
@@ -397,7 +294,7 @@ impl Host {
         let (cpu, space) = (self.cpu(), self.space);
         if self.clock.now_ns() >= self.next_scan_ns {
             self.next_scan_ns = self.clock.now_ns() + self.interest.accessed_ns.max(1);
-            self.image.look(&self.traced)?;
+            self.look()?;
             let present = self.image.present(&self.traced)?;
             let accessed = self.moments.accessed(space, present.into_iter());
             let actions = self.observe(
@@ -475,14 +372,23 @@ impl Host {
     }
 
     pub(super) fn write_keys(&mut self) -> io::Result<()> {
+        self.closed.shut_to(self.at.filter(|_| self.shut));
         if !self.closed.is_stale() {
             return Ok(());
         }
-        self.image.look(&self.traced)?;
+        self.look()?;
         self.image.change(&self.traced, self.traced.process(), &mut self.closed)
     }
 
-    fn keep_on(&mut self, cpu: u32) -> io::Result<()> {
+    /// Reads the mappings, if they may have changed since: not while any is shut, when the program has made no call.
+    fn look(&mut self) -> io::Result<()> {
+        match self.closed.has_shut() {
+            true => Ok(()),
+            false => self.image.look(&self.traced),
+        }
+    }
+
+    pub(super) fn keep_on(&mut self, cpu: u32) -> io::Result<()> {
         if self.at != Some(cpu) {
             affinity::allow(Some(self.process()), &[self.cpus[cpu as usize]])?;
             self.at = Some(cpu);
@@ -514,57 +420,26 @@ impl Host {
         let shut = shut && !self.blocks_faults()?;
         self.shut = shut;
         let closed = &self.closed;
-        self.traced
-            .change_rights(self.traced.process(), |before| closed.rights(before, cpu, shut))?;
+        match closed.means() {
+            Closing::Keys => self
+                .traced
+                .change_rights(self.traced.process(), |before| closed.rights(before, cpu, shut))?,
+            Closing::Protection => self.write_keys()?,
+        }
         self.settled = Some(wanted);
         Ok(())
     }
 
     /// Another program runs in the process: what was known of the one before is gone.
     pub(super) fn begin_image(&mut self) -> io::Result<()> {
-        self.image = Image::begin(&self.traced)?;
-        self.closed = Closed::default();
+        let closing = self.closed.means();
+        self.image = Image::begin(&self.traced, closing)?;
+        self.closed = Closed::by(closing);
+        self.again = false;
         self.opened = None;
         self.settled = None;
         self.moments.begin_anew();
         self.space += 1;
         self.settle()
     }
-}
-
-/// The program of a process, if it should run with the rights of another user or group: the kernel gives them to nobody who is traced.
-fn with_other_rights(process: u32) -> Option<String> {
-    use std::os::unix::fs::MetadataExt;
-    const SET_ID: u32 = 0o6000;
-    let path = format!("/proc/{process}/exe");
-    let sets = std::fs::metadata(&path).is_ok_and(|file| file.mode() & SET_ID != 0);
-    let name = || std::fs::read_link(&path).unwrap_or_default();
-    (sets && sys::processes::this_user() != 0).then(|| name().display().to_string())
-}
-
-/// The domains by the policy's numbers of cpus, as far as these may be used, and Linux's numbers of them.
-fn numbered(domains: &[CacheDomain], allowed: &[u32]) -> (Domains, Vec<u32>) {
-    let mut numbered = Domains {
-        name: domains
-            .iter()
-            .find_map(|domain| domain.level)
-            .map_or("cache".into(), |level| format!("L{level}")),
-        bytes: domains.iter().filter_map(|domain| domain.bytes).min().unwrap_or(0),
-        of_cpu: Vec::new(),
-    };
-    let mut cpus = Vec::new();
-    let usable = |domain: &CacheDomain| -> Vec<u32> {
-        domain
-            .cpus
-            .iter()
-            .copied()
-            .filter(|cpu| allowed.contains(cpu))
-            .collect()
-    };
-    let usable = domains.iter().map(usable).filter(|cpus| !cpus.is_empty());
-    for (number, some) in (0..).zip(usable) {
-        numbered.of_cpu.extend(some.iter().map(|_| number));
-        cpus.extend(some);
-    }
-    (numbered, cpus)
 }

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::io;
 
+use sys::Root;
 use sys::frames::{Entry, Pagemap};
 use sys::mappings::{self, Mapping};
 use sys::memory::{PAGE, Span};
-use sys::traced::{Borrowed, Traced};
+use sys::traced::{Borrowed, Closing, Traced};
 
 use super::closed::Closed;
 use super::layout::{Layout, around};
@@ -20,12 +21,18 @@ pub struct Image {
     ours: Span,
     /// Mappings, by their first address, of which parts may get keys of their own ([`may_differ`]).
     rooted: HashSet<usize>,
+    /// Into how many parts pages that are shut divide mappings, at most, and how many mappings there may be: to open a page takes
+    /// mappings too, and the program needs some.
+    parts: usize,
+    most: usize,
 }
+
+const TOO_MANY: &str = "pages that are closed would divide its memory into more mappings than half of vm.max_map_count";
 
 impl Image {
     /// Pre: the process is stopped at the first instruction of a program.
-    pub fn begin(traced: &Traced) -> io::Result<Image> {
-        let borrowed = Borrowed::begin(traced, traced.process())?;
+    pub fn begin(traced: &Traced, closing: Closing) -> io::Result<Image> {
+        let borrowed = Borrowed::begin(traced, traced.process(), closing)?;
         Ok(Image {
             ours: borrowed.span(),
             borrowed,
@@ -33,10 +40,21 @@ impl Image {
             stale: true,
             pagemap: Pagemap::of(traced.process())?,
             rooted: HashSet::new(),
+            parts: 0,
+            most: most_mappings() / 2,
         })
     }
 
+    /// Reads the mappings, of which nothing is spared until the next look.
+    pub fn look_at_all(&mut self, traced: &Traced) -> io::Result<()> {
+        self.layout = Layout::of(mappings::all(Some(traced.process()))?, &[]);
+        self.stale = true;
+        Ok(())
+    }
+
     /// Reads the mappings, if they may have changed.
+    ///
+    /// Pre: no page is shut by its protection, which would be taken for the program's.
     pub fn look(&mut self, traced: &Traced) -> io::Result<()> {
         if !std::mem::take(&mut self.stale) {
             return Ok(());
@@ -62,7 +80,9 @@ impl Image {
         Ok(present)
     }
 
-    /// Gives pages the keys that they should have.
+    /// Gives pages the keys, or the protection, that they should have.
+    ///
+    /// Errors: parts that are closed by their protection would be more mappings than Linux allows a process.
     pub fn change(&mut self, traced: &Traced, task: u32, closed: &mut Closed) -> io::Result<()> {
         let Image {
             borrowed,
@@ -72,12 +92,39 @@ impl Image {
         } = self;
         let may_differ = |mapping: &Mapping, address| may_differ(mapping, address, rooted, pagemap, borrowed);
         let ranges = closed.changes(&self.layout, may_differ, || borrowed.take_key(traced, task))?;
-        if !ranges.is_empty() {
-            // Pages that were unmapped meanwhile have no key.
-            self.borrowed.change(traced, task, &ranges)?;
+        if ranges.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let changed = self.borrowed.change(traced, task, &ranges);
+        if closed.means() == Closing::Keys {
+            // Pages that were unmapped meanwhile have no key.
+            return changed.map(|_| ());
+        }
+        if !matches!(changed, Ok(0)) {
+            for range in &ranges {
+                closed.doubt_all(range.span);
+            }
+            changed?;
+            return Err(io::Error::other("the protection of a page could not be changed"));
+        }
+        // Each range that changes divides a mapping twice at most; they are counted only where that says too little.
+        self.parts += 2 * ranges.len();
+        if self.parts + self.layout.count() > self.most {
+            self.parts = closed.parts();
+        }
+        // What is open takes no more mappings than the program itself has made.
+        match closed.has_shut() && self.parts + self.layout.count() > self.most {
+            true => Err(io::Error::other(TOO_MANY)),
+            false => Ok(()),
+        }
     }
+}
+
+/// The mappings that Linux allows a process; its own default where that is not known.
+fn most_mappings() -> usize {
+    let text = Root::default().text("proc/sys/vm/max_map_count");
+    let number = text.ok().and_then(|text| text.trim().parse().ok());
+    number.unwrap_or(65_530)
 }
 
 /// Whether a page may get another key than the rest of its mapping, from which the kernel then divides it.
@@ -120,7 +167,7 @@ mod tests {
     #[test]
     fn a_mapping_without_a_frame_of_its_own_gets_one_before_it_is_divided() {
         let traced = Traced::begin(Command::new("/bin/true")).unwrap();
-        let mut image = Image::begin(&traced).unwrap();
+        let mut image = Image::begin(&traced, Closing::Protection).unwrap();
         image.look(&traced).unwrap();
         let own = |address| is_own(image.pagemap.entries(Span::new(address, PAGE)).unwrap()[0]);
         let mappings = mappings::all(Some(traced.process())).unwrap();

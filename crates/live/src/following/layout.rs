@@ -29,6 +29,10 @@ impl Layout {
         }
     }
 
+    pub fn count(&self) -> usize {
+        self.mappings.len()
+    }
+
     /// The mapping at an address, unless it is of code; `None` also where nothing is mapped.
     pub fn mapping(&self, address: usize) -> Option<&Mapping> {
         let at = self.mappings.partition_point(|mapping| mapping.span.end() <= address);

@@ -3,13 +3,15 @@
 use std::io;
 
 use sys::Root;
-use sys::memory::Span;
-use sys::traced::{Event, On, Stop};
+use sys::memory::{PAGE, Span};
+use sys::traced::{Closing, Event, On, Stop};
 
+use super::closed::SHUT;
 use super::host::Host;
 
-/// Numbers of system calls (x86-64) after which mappings are others.
-const MAPPINGS: &[usize] = &[9, 10, 11, 12, 25, 329];
+/// Numbers of system calls (x86-64) after which mappings are others: mmap, mprotect, munmap, brk, mremap, shmat, shmdt,
+/// remap_file_pages, pkey_mprotect; clone, vfork and clone3, by whose child mappings may be others.
+const MAPPINGS: &[usize] = &[9, 10, 11, 12, 25, 30, 56, 58, 67, 216, 329, 435];
 /// arch_prctl and rseq: the kernel writes to other pages from then on.
 const SPARED: &[usize] = &[158, 334];
 /// rt_sigaction: it may ignore the signal of faults from then on.
@@ -44,8 +46,18 @@ impl Host {
                     self.touched(address, key)?;
                 }
             }
-            // The program has keys of its own.
-            Stop::Closed { .. } => return self.deliver(Stop::FAULT),
+            Stop::Forbidden { address } if self.closed.is_shut((address / PAGE) as u64) => {
+                self.found.touches += 1;
+                let registers = self.traced.registers(task)?;
+                if self.is_stuck(registers) {
+                    self.wide = true;
+                    self.set_rights(false)?;
+                } else {
+                    self.touched(address, SHUT)?;
+                }
+            }
+            // The program has keys and protections of its own.
+            Stop::Closed { .. } | Stop::Forbidden { .. } => return self.deliver(Stop::FAULT),
             Stop::Signal(signal) => return self.deliver(signal),
             Stop::Enters => return self.enters(),
             Stop::Leaves => self.leaves()?,
@@ -84,11 +96,15 @@ impl Host {
 
     /// A signal of the program's own. Its handler runs with all pages open: it may block the signal of faults.
     fn deliver(&mut self, signal: i32) -> io::Result<()> {
+        self.again = false;
         if !self.closed.is_any() {
             return self.go_on(signal);
         }
         let task = self.process();
         self.settled = None;
+        if self.closed.means() == Closing::Protection {
+            return self.deliver_unshut(signal);
+        }
         self.set_rights(false)?;
         if !line(&status(task), "SigCgt:").contains(signal) {
             return self.go_on(signal);
@@ -114,9 +130,27 @@ impl Host {
         }
     }
 
+    /// A signal of the program's own. Before it is delivered, code that the thread runs opens the pages that are shut.
+    fn deliver_unshut(&mut self, signal: i32) -> io::Result<()> {
+        if !self.closed.has_shut() {
+            return self.go_on(signal);
+        }
+        let task = self.process();
+        let info = self.traced.signal_info(task)?;
+        self.set_rights(false)?;
+        // The state of the fault that the kernel shows a handler is that of our code now: the fault comes again, with its own.
+        if info.comes_again() {
+            return self.go_on(0);
+        }
+        self.traced.set_signal_info(task, &info)?;
+        self.go_on(signal)
+    }
+
     fn enters(&mut self) -> io::Result<()> {
         self.in_call = true;
-        self.found.calls += 1;
+        self.again = false;
+        // Where pages are shut, the call is put off and comes again.
+        self.found.calls += u64::from(!self.closed.has_shut());
         let task = self.process();
         let (number, arguments) = self.traced.registers(task)?.call();
         self.call = number;
@@ -142,8 +176,14 @@ impl Host {
             self.traced.postpone_call(task)?;
             self.postponed = Some(number);
         }
-        if self.shut {
-            self.set_rights(false)?;
+        match self.closed.means() {
+            Closing::Keys if self.shut => self.set_rights(false)?,
+            // No code of ours can run here: the call is made once it has run.
+            Closing::Protection if self.closed.has_shut() && self.postponed.is_none() => {
+                self.traced.postpone_call(task)?;
+                self.postponed = Some(number);
+            }
+            _ => {}
         }
         self.traced.go_on(task, On::ToCalls, 0)
     }
@@ -178,6 +218,10 @@ impl Host {
         if std::mem::take(&mut self.fresh) {
             return self.begin_image();
         }
+        if self.closed.has_shut() {
+            // The call was put off for it.
+            self.set_rights(false)?;
+        }
         self.image.stale |= MAPPINGS.contains(&self.call);
         if SPARED.contains(&self.call) {
             self.open_spared()?;
@@ -193,8 +237,10 @@ impl Host {
             let postponed = self.postponed.take();
             return self.step_aside(&why, postponed);
         }
-        if let Some(number) = self.postponed.take() {
+        if let Some(number) = self.postponed {
             self.write_keys()?;
+            self.postponed = None;
+            self.again = true;
             return self.traced.make_call_again(self.process(), number);
         }
         if let Some(opened) = self.opened.take() {
@@ -202,6 +248,10 @@ impl Host {
                 self.closed.set(page, self.closed.of(page) | cpus);
             }
             self.write_keys()?;
+        }
+        // The signal that broke it off is yet to come, and by the signals that the call blocked: code of ours would end that.
+        if self.closed.means() == Closing::Protection && self.traced.registers(self.process())?.was_broken_off() {
+            return Ok(());
         }
         self.settle()
     }
@@ -223,9 +273,11 @@ impl Host {
         }
         let status = status(task);
         let waiting = line(&status, "SigPnd:").0 | line(&status, "ShdPnd:").0;
-        if waiting & !line(&status, "SigBlk:").0 == 0 {
-            self.traced.begin_call_again(task)?;
+        // A signal that is about to come does so by the signals that a call blocked, which code of ours would end.
+        if waiting & !line(&status, "SigBlk:").0 != 0 || self.again {
+            return Ok(());
         }
+        self.traced.begin_call_again(task)?;
         self.ignores_faults = line(&status, "SigIgn:").contains(Stop::FAULT);
         if line(&status, "Seccomp:") != Set(0) {
             return self.step_aside(
@@ -283,7 +335,7 @@ impl Host {
                 self.traced.leave(task, 0)
             }
             (_, Stop::Signal(signal)) => self.traced.go_on(task, On::Freely, signal),
-            (_, Stop::Closed { .. }) => self.traced.go_on(task, On::Freely, Stop::FAULT),
+            (_, Stop::Closed { .. } | Stop::Forbidden { .. }) => self.traced.go_on(task, On::Freely, Stop::FAULT),
             (_, Stop::Group) => self.traced.go_on(task, On::Resting, 0),
             (_, Stop::Began { task: child, .. }) => {
                 // What a child that borrows memory starts is nobody's concern: it is about to run another program.

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
+#include <ucontext.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +26,7 @@ static uint64_t sum = 1469598103934665603u;
 static unsigned char *region[REGIONS];
 static size_t pages[REGIONS];
 static sigjmp_buf back;
-static volatile sig_atomic_t handled;
+static volatile sig_atomic_t handled, rung;
 static int ends[2], file;
 extern char **environ;
 
@@ -78,11 +80,85 @@ static void on_user(int signal)
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
+    const greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     (void)signal;
-    (void)context;
     mix((uintptr_t)info->si_addr % PAGE);
     mix((uint64_t)info->si_code);
+    /* Of a fault without an address the processor says no more. */
+    if (info->si_code != SI_KERNEL)
+        mix((uint64_t)registers[REG_TRAPNO] * 64 + (uint64_t)registers[REG_ERR]);
     siglongjmp(back, 1);
+}
+
+static void on_queued(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    (void)context;
+    mix((uint64_t)info->si_code);
+    mix((uint64_t)info->si_value.sival_int);
+}
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    rung = 1;
+    handled++;
+}
+
+static void queued(void)
+{
+    union sigval value = {.sival_int = (int)(next() % 1000)};
+    if (sigqueue(getpid(), SIGUSR2, value))
+        fail("sigqueue");
+}
+
+/* The alarm comes by the signals that the call blocks, and by no others. */
+static void suspended(void)
+{
+    sigset_t alarms, before;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarms, &before);
+    rung = 0;
+    struct itimerval soon = {.it_value = {.tv_usec = 300}};
+    if (setitimer(ITIMER_REAL, &soon, NULL))
+        fail("setitimer");
+    while (!rung)
+        sigsuspend(&before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Faults that are none of a page. */
+static void other_fault(void)
+{
+    volatile int zero = 0;
+    volatile uintptr_t nowhere = (uintptr_t)1 << 63;
+    if (!sigsetjmp(back, 1))
+        mix((uint64_t)(7 / zero));
+    if (!sigsetjmp(back, 1))
+        mix(*(volatile unsigned char *)nowhere);
+}
+
+/* Stopped and continued by another process. */
+static void stopped(int of)
+{
+    pid_t parent = getpid(), child;
+    fflush(stdout);
+    child = fork();
+    if (child < 0)
+        fail("fork");
+    if (!child) {
+        kill(parent, SIGSTOP);
+        usleep(1000);
+        kill(parent, SIGCONT);
+        _exit(0);
+    }
+    stay(of);
+    int status;
+    while (waitpid(child, &status, 0) != child)
+        if (errno != EINTR)
+            fail("waitpid");
+    mix((uint64_t)status);
 }
 
 /* A page that may not be touched, touched all the same: the program's own handler sees it. */
@@ -182,6 +258,11 @@ int main(int count, char **arguments)
         fail("files");
     struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &fault, NULL);
+    sigaction(SIGFPE, &fault, NULL);
+    struct sigaction queue = {.sa_sigaction = on_queued, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR2, &queue, NULL);
+    struct sigaction alarm = {.sa_handler = on_alarm};
+    sigaction(SIGALRM, &alarm, NULL);
     unsigned char *frames = mapped(32);
     stack_t stack = {.ss_sp = frames, .ss_size = 32 * PAGE};
     sigaltstack(&stack, NULL);
@@ -191,8 +272,16 @@ int main(int count, char **arguments)
     for (long step = 0; step < steps; step++) {
         uint64_t what = next() % 64;
         int of = (int)(next() % REGIONS), other = (int)(next() % REGIONS);
-        if (what < 40)
+        if (what < 36)
             stay(of);
+        else if (what < 37)
+            queued();
+        else if (what < 38)
+            suspended();
+        else if (what < 39)
+            other_fault();
+        else if (what < 40)
+            stopped(of);
         else if (what < 46)
             memcpy(region[of] + PAGE, region[other], 7 * PAGE + 13 - (of == other) * 7 * PAGE);
         else if (what < 49)

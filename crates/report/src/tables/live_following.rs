@@ -1,6 +1,6 @@
 //! The outcome for a program whose thread follows its data.
 
-use results::{LiveFollowing, Regions, RegionsVerdict, bytes, count, nanoseconds, percent};
+use results::{LiveClosing, LiveFollowing, Regions, RegionsVerdict, bytes, count, nanoseconds, percent};
 
 use crate::table::Table;
 
@@ -18,8 +18,12 @@ pub fn live_following(report: &LiveFollowing, verdict: Option<String>) -> Table 
     facts.push((
         "a move",
         format!(
-            "{}, measured before the program ran (the paper's systems: 15.9 us and 6.4 us)",
-            nanoseconds(report.move_ns as f64)
+            "{} by {}, measured before the program ran (the paper's systems: 15.9 us and 6.4 us)",
+            nanoseconds(report.move_ns as f64),
+            match report.closed_by {
+                LiveClosing::Keys => "protection keys",
+                LiveClosing::Mprotect => "mprotect",
+            }
         ),
     ));
     facts.push((
@@ -61,6 +65,7 @@ mod tests {
             caches: 2,
             cache_bytes: 2 << 20,
             move_ns: 9_100,
+            closed_by: LiveClosing::Mprotect,
             moves: 3,
             stepped_aside: Some("it began a second thread".into()),
             ..LiveFollowing::default()
@@ -74,5 +79,6 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("2 of 2.00 MB (L2)"), "{text}");
+        assert!(text.contains("9.10 us by mprotect"), "{text}");
     }
 }

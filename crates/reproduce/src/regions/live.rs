@@ -1,10 +1,10 @@
-//! Figure 9 on this machine: `memlat` by itself, and with its thread following its regions by protection keys.
+//! Figure 9 on this machine: `memlat` by itself, and with its thread following its regions, by each means that closes pages here.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
 
-use live::following::{self, Asked};
-use policy::Bounds;
+use live::following::{self, Asked, Closing};
+use policy::{Bounds, Name};
 use results::LiveFollowing;
 
 use crate::error::ReproduceError;
@@ -35,18 +35,26 @@ const SET: [&str; 5] = [
 struct Cell {
     /// Nanoseconds a read.
     alone: Vec<f64>,
-    followed: Vec<f64>,
+    /// By each means.
+    by: Vec<Followed>,
+}
+
+/// Runs in which pages were closed by one means.
+#[derive(Clone, Default)]
+struct Followed {
+    /// Nanoseconds a read.
+    reads: Vec<f64>,
     moves: u64,
     verdict: String,
 }
 
 impl Cell {
-    /// Percent that following gains, and the smallest and the largest of the rounds.
-    fn gain(&self) -> Option<(f64, f64, f64)> {
+    /// Percent that following by a means gains, and the smallest and the largest of the rounds.
+    fn gain(&self, by: &Followed) -> Option<(f64, f64, f64)> {
         let mut gains: Vec<f64> = self
             .alone
             .iter()
-            .zip(&self.followed)
+            .zip(&by.reads)
             .map(|(alone, followed)| (alone / followed - 1.0) * 100.0)
             .collect();
         let middle = median(&mut gains)?;
@@ -62,11 +70,18 @@ impl Reproduction<'_> {
         let cache = domains.iter().filter_map(|domain| domain.bytes).min();
         let cache =
             cache.ok_or_else(|| ReproduceError::Host("the size of this machine's caches is not known".to_string()))?;
-        let move_ns = following::move_ns(Command::new("true"), &domains).map_err(|error| host(&error))?;
-        let asked = Asked {
-            policy: "regions".parse().map_err(|error: policy::PolicyError| host(&error))?,
+        let closings = closings();
+        let moves = closings.iter().map(|(closing, _)| {
+            let found = following::move_ns(Command::new("true"), &domains, Some(*closing));
+            found.map_err(|error| host(&error))
+        });
+        let moves = moves.collect::<Result<Vec<u64>, _>>()?;
+        let policy: Name = "regions".parse().map_err(|error: policy::PolicyError| host(&error))?;
+        let asked = |closing| Asked {
+            policy: policy.clone(),
             settings: SET.map(String::from).to_vec(),
-            domains,
+            domains: domains.clone(),
+            closing: Some(closing),
             bounds: Some(Bounds {
                 stay_least_ns: 1,
                 stay_most_ns: u64::MAX,
@@ -76,18 +91,25 @@ impl Reproduction<'_> {
         };
         let program = Programs::find(self.options.programs.as_deref())?.bare("memlat")?;
         let rounds = self.options.rounds.unwrap_or(3);
-        let runs = SIZES.len() * STAYS.len() * 2 * rounds;
+        let runs = SIZES.len() * STAYS.len() * (1 + closings.len()) * rounds;
         let mut run = 0;
         let mut cells: Vec<(u64, u32, Cell)> = Vec::new();
         for size in SIZES {
             let bytes = cache * size / 100 / 4096 * 4096;
-            cells.extend(STAYS.map(|stay| (bytes, stay, Cell::default())));
+            let cell = || Cell {
+                alone: Vec::new(),
+                by: vec![Followed::default(); closings.len()],
+            };
+            cells.extend(STAYS.map(|stay| (bytes, stay, cell())));
         }
         // Round by round through all, so that whatever else the machine does meets all alike.
         for round in 0..rounds {
             for (bytes, stay, cell) in &mut cells {
-                let ways = if round % 2 == 0 { [false, true] } else { [true, false] };
-                for follows in ways {
+                let mut ways: Vec<Option<usize>> = std::iter::once(None).chain((0..closings.len()).map(Some)).collect();
+                if round % 2 == 1 {
+                    ways.reverse();
+                }
+                for way in ways {
                     (self.watch)(Step::Timing {
                         what: "figure9 live",
                         run,
@@ -101,50 +123,64 @@ impl Reproduction<'_> {
                         (1u64 << *stay).to_string(),
                         READS.to_string(),
                     ]);
-                    let (ns, report) = reads(command, follows.then_some(&asked))?;
-                    match report {
-                        None => cell.alone.push(ns),
-                        Some(report) => {
-                            cell.followed.push(ns);
-                            cell.moves += report.moves;
-                            cell.verdict = verdict(&report);
+                    let (ns, report) = reads(command, way.map(|by| asked(closings[by].0)).as_ref())?;
+                    match (way, report) {
+                        (Some(by), Some(report)) => {
+                            let by = &mut cell.by[by];
+                            by.reads.push(ns);
+                            by.moves += report.moves;
+                            by.verdict = verdict(&report);
                         }
+                        _ => cell.alone.push(ns),
                     }
                 }
             }
         }
-        for (name, paper_us) in [("a move, Clovertown", 15.86), ("a move, Westmere", 6.357)] {
-            let place = self.place(item, "here, live", name, "us");
-            section
-                .lines
-                .push(Line::new(place, Some(paper_us), Ok(move_ns as f64 / 1e3)));
+        for ((_, means), move_ns) in closings.iter().zip(&moves) {
+            for (name, paper_us) in [("a move, Clovertown", 15.86), ("a move, Westmere", 6.357)] {
+                let row = format!("here, by {means}");
+                let place = self.place(item, &row, name, "us");
+                let ours = Ok(*move_ns as f64 / 1e3);
+                section.lines.push(Line::new(place, Some(paper_us), ours));
+            }
         }
         for (bytes, stay, cell) in &cells {
-            let row = format!("2 x {:.2} MB", *bytes as f64 / f64::from(1 << 20));
-            let column = format!("2^{stay} reads");
-            let gain = cell.gain();
-            let ours: Ours = gain
-                .map(|(gain, ..)| gain)
-                .ok_or_else(|| "no round was run".to_string());
-            let line = Line::new(self.place(item, &row, &column, "percent"), None, ours);
-            let (_, least, most) = gain.unwrap_or_default();
-            let mut alone = cell.alone.clone();
-            section.lines.push(line.of_run(&format!(
-                "{least:.1} to {most:.1}; {:.1} ns a read alone, {} moves in a run; {}",
-                median(&mut alone).unwrap_or_default(),
-                cell.moves / rounds as u64,
-                cell.verdict
-            )));
+            for ((_, means), by) in closings.iter().zip(&cell.by) {
+                let row = format!("2 x {:.2} MB, by {means}", *bytes as f64 / f64::from(1 << 20));
+                let column = format!("2^{stay} reads");
+                let gain = cell.gain(by);
+                let ours: Ours = gain
+                    .map(|(gain, ..)| gain)
+                    .ok_or_else(|| "no round was run".to_string());
+                let line = Line::new(self.place(item, &row, &column, "percent"), None, ours);
+                let (_, least, most) = gain.unwrap_or_default();
+                let mut alone = cell.alone.clone();
+                section.lines.push(line.of_run(&format!(
+                    "{least:.1} to {most:.1}; {:.1} ns a read alone, {} moves in a run; {}",
+                    median(&mut alone).unwrap_or_default(),
+                    by.moves / rounds as u64,
+                    by.verdict
+                )));
+            }
         }
         section.notes.push(format!(
             "live: `memlat` with two regions on this machine ({} of {} KB), by itself and under `domicile run --policy regions`, {rounds} rounds in \
              turns, finding the regions included; the policy's conditions on sizes and stays are left out, so that the figure shows which lose; {}",
-            asked.domains.len(),
+            domains.len(),
             cache >> 10,
             SET.join(", ")
         ));
         Ok(())
     }
+}
+
+/// How pages can be closed here, in words.
+fn closings() -> Vec<(Closing, &'static str)> {
+    let mut closings = vec![(Closing::Protection, "mprotect")];
+    if sys::protection_keys::try_key().is_ok() {
+        closings.insert(0, (Closing::Keys, "keys"));
+    }
+    closings
 }
 
 /// What became of the regions at the end of a run.
@@ -154,9 +190,13 @@ fn verdict(report: &LiveFollowing) -> String {
         .as_ref()
         .and_then(|regions| regions.processes.first().map(|process| process.verdict));
     let verdict = process.and_then(|verdict| serde_json::to_value(verdict).ok());
-    verdict
+    let verdict = verdict
         .and_then(|verdict| Some(verdict.as_str()?.to_string()))
-        .unwrap_or_default()
+        .unwrap_or_default();
+    match &report.stepped_aside {
+        Some(why) => format!("{verdict}, left alone: {why}"),
+        None => verdict,
+    }
 }
 
 /// Nanoseconds a read, as `memlat` prints them.
@@ -192,11 +232,14 @@ mod tests {
     fn gains_are_those_of_pairs_of_runs() {
         let cell = Cell {
             alone: vec![20.0, 30.0, 10.0],
-            followed: vec![10.0, 10.0, 10.0],
-            ..Cell::default()
+            by: Vec::new(),
         };
-        assert_eq!(cell.gain(), Some((100.0, 0.0, 200.0)));
-        assert_eq!(Cell::default().gain(), None);
+        let by = Followed {
+            reads: vec![10.0, 10.0, 10.0],
+            ..Followed::default()
+        };
+        assert_eq!(cell.gain(&by), Some((100.0, 0.0, 200.0)));
+        assert_eq!(cell.gain(&Followed::default()), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What belongs together before and after: parts of the time, structures, lines of the source, causes.
+//! Rows that belong together before and after: parts of the time, structures, lines of the source, causes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 use crate::short::without_hashes;
 use crate::site::base;
 
-/// What is noise in a list.
+/// The noise in a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// Of each figure.

@@ -1,4 +1,4 @@
-//! What became of the arrays of parallel loops.
+//! The outcome for the arrays of parallel loops.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct CdpcReport {
     pub most: u64,
     /// Why pages did not get their color when they were to.
     pub left_out: Vec<LeftOut>,
-    /// What was chosen for arrays that loops use together, and why; empty where nothing was weighed.
+    /// The choice for arrays that loops use together, and its reason; empty where nothing was weighed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weighed: Vec<Chosen>,
     /// Before `main`, and at loops that came later.
@@ -71,7 +71,7 @@ pub struct LeftOut {
     pub pages: u64,
 }
 
-/// What was done at one time.
+/// The actions at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Colorings"))]

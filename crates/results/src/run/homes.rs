@@ -1,4 +1,4 @@
-//! What became of the homes of the arrays of parallel loops.
+//! The outcome for the homes of the arrays of parallel loops.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct Seat {
     pub node: u32,
 }
 
-/// What keeps the threads of OpenMP on their cpus.
+/// The means that keeps the threads of OpenMP on their cpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -51,7 +51,7 @@ pub struct HomesReport {
     pub arrays: u64,
     /// The most threads that share a loop.
     pub threads: u64,
-    /// Whether the program has OpenMP, which keeps threads on cpus where it is told to.
+    /// True if the program has OpenMP, which keeps threads on cpus where it is told to.
     pub openmp: bool,
     /// Pages with a home. The five numbers that follow add up to it, once the pages were looked at.
     pub pages: u64,
@@ -85,7 +85,7 @@ pub struct NodeHomes {
     pub at_home: u64,
 }
 
-/// What was done at one time.
+/// The actions at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Homings"))]

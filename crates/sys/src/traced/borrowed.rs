@@ -1,5 +1,5 @@
-//! A few pages of ours in a traced process, with code that changes the keys of many ranges at once: a stop for each would take
-//! longer than all of them.
+//! A few pages of ours in a traced process, with code that changes the protection of many ranges at once: a stop for each would
+//! take longer than all of them.
 
 use std::fs::File;
 use std::io;
@@ -9,13 +9,13 @@ use super::Traced;
 use super::calls::{Call, memory};
 use crate::memory::{PAGE, Span};
 
-/// For each entry of a table (address, bytes, protection, key, result): `pkey_mprotect`.
+/// For each entry of a table (address, bytes, protection, key, result): the system call of [`NUMBER`], `pkey_mprotect` or `mprotect`.
 ///
 /// `rbx` is the table, `r12` the number of entries.
 const CHANGE: &[u8] = &[
     0x4d, 0x85, 0xe4, // 1: test r12, r12
     0x74, 0x23, // jz 2f
-    0xb8, 0x49, 0x01, 0x00, 0x00, // mov eax, 329
+    0xb8, 0x00, 0x00, 0x00, 0x00, // mov eax, NUMBER
     0x48, 0x8b, 0x3b, // mov rdi, [rbx]
     0x48, 0x8b, 0x73, 0x08, // mov rsi, [rbx + 8]
     0x48, 0x8b, 0x53, 0x10, // mov rdx, [rbx + 16]
@@ -27,6 +27,8 @@ const CHANGE: &[u8] = &[
     0xeb, 0xd8, // jmp 1b
     0xcc, // 2: int3
 ];
+/// Where that code has the number of its system call.
+const NUMBER: usize = 6;
 /// Touches two pages in turn, `r12` times each; `rbx` is the first.
 const TOUCH: &[u8] = &[
     0x8a, 0x03, // 1: mov al, [rbx]
@@ -35,15 +37,27 @@ const TOUCH: &[u8] = &[
     0x75, 0xf3, // jnz 1b
     0xcc, // int3
 ];
+/// The result of an entry that the code has not come to.
+const UNTOUCHED: usize = usize::MAX;
 /// Bytes of an entry, and how many there is room for.
 const ENTRY: usize = 40;
 const ENTRIES: usize = 16 * PAGE / ENTRY;
 /// The pages: code, the table, and the two that are touched.
 const BYTES: usize = (1 + 16 + 2) * PAGE;
 
-/// A range whose pages get a key, and the protection that they have.
+/// How pages are closed to a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Closing {
+    /// Protection keys, to which a thread has rights of its own.
+    #[default]
+    Keys,
+    /// The protection of the pages themselves, as all threads of the process have it.
+    Protection,
+}
+
+/// A range whose pages get a protection, and a key where pages are closed by keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keyed {
+pub struct Protected {
     pub span: Span,
     pub read: bool,
     pub write: bool,
@@ -59,14 +73,20 @@ pub struct Borrowed {
 
 impl Borrowed {
     /// Pre: the task is one of the first process, and stopped otherwise than as it enters a call.
-    pub fn begin(traced: &Traced, task: u32) -> io::Result<Borrowed> {
+    pub fn begin(traced: &Traced, task: u32, closing: Closing) -> io::Result<Borrowed> {
         let gate = traced.gate()?;
         let memory = memory(task)?;
         let (read, write) = (libc::PROT_READ as usize, libc::PROT_WRITE as usize);
         let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
         let map = Call(libc::SYS_mmap, [0, BYTES, read | write, private, usize::MAX, 0]);
         let start = traced.call(task, gate, map)?;
-        memory.write_all_at(CHANGE, start as u64)?;
+        let number = match closing {
+            Closing::Keys => libc::SYS_pkey_mprotect,
+            Closing::Protection => libc::SYS_mprotect,
+        };
+        let mut change = CHANGE.to_vec();
+        change[NUMBER..NUMBER + 4].copy_from_slice(&(number as u32).to_le_bytes());
+        memory.write_all_at(&change, start as u64)?;
         memory.write_all_at(TOUCH, (start + PAGE / 2) as u64)?;
         let execute = libc::PROT_EXEC as usize;
         traced.call(
@@ -109,30 +129,30 @@ impl Borrowed {
         self.memory.write_all_at(&byte, address as u64)
     }
 
-    /// Gives ranges their keys. Returns how many could not have theirs, as they are mapped no more.
+    /// Gives ranges their protection and key. Returns how many could not have theirs, as they are mapped no more.
     ///
-    /// Pre: each has the protection that is said of it, and keeps it until then.
-    pub fn change(&self, traced: &Traced, task: u32, ranges: &[Keyed]) -> io::Result<usize> {
+    /// Pre: where pages are closed by keys, each has the protection that is said of it, and keeps it until then.
+    pub fn change(&self, traced: &Traced, task: u32, ranges: &[Protected]) -> io::Result<usize> {
         let mut failed = 0;
         for some in ranges.chunks(ENTRIES) {
             let mut table: Vec<u8> = Vec::with_capacity(some.len() * ENTRY);
-            for keyed in some {
-                let read = if keyed.read { libc::PROT_READ } else { 0 };
-                let protection = read | if keyed.write { libc::PROT_WRITE } else { 0 };
+            for range in some {
+                let read = if range.read { libc::PROT_READ } else { 0 };
+                let protection = read | if range.write { libc::PROT_WRITE } else { 0 };
                 let fields = [
-                    keyed.span.start,
-                    keyed.span.bytes,
+                    range.span.start,
+                    range.span.bytes,
                     protection as usize,
-                    keyed.key as usize,
-                    0,
+                    range.key as usize,
+                    UNTOUCHED,
                 ];
                 table.extend(fields.iter().flat_map(|field| (*field as u64).to_ne_bytes()));
             }
             let at = self.start + PAGE;
             self.memory.write_all_at(&table, at as u64)?;
-            traced.run(task, self.start, [at, some.len()], |address, key| {
+            traced.run(task, self.start, [at, some.len()], |address| {
                 let said = format!(
-                    "key {key} closes {address:#x} to the code that changes keys at {:#x}",
+                    "{address:#x} is closed to the code that changes protections at {:#x}",
                     self.start
                 );
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, said))
@@ -156,7 +176,7 @@ impl Borrowed {
         traced: &Traced,
         task: u32,
         times: usize,
-        closed: impl FnMut(usize, u32) -> io::Result<()>,
+        closed: impl FnMut(usize) -> io::Result<()>,
     ) -> io::Result<()> {
         let first = self.touched()[0].start;
         traced.run(task, self.start + PAGE / 2, [first, times], closed)

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use super::{Event, On, Registers, Stop, Traced};
 use crate::mappings::{self, Kind};
+use crate::memory::PAGE;
 
 /// A system call: its number and arguments.
 #[derive(Clone, Copy, Debug)]
@@ -49,65 +50,77 @@ impl Traced {
         }
     }
 
-    /// Goes on to a stop of this kind.
+    /// Goes on to a stop of this kind. Signals that are sent meanwhile come to the thread afterwards ([`Traced::go_on`]).
     pub(super) fn until(&self, task: u32, on: On, mut wanted: impl FnMut(Stop) -> bool) -> io::Result<()> {
         loop {
-            self.go_on(task, on, 0)?;
-            let stop = loop {
-                if let Some(event) = self.wait(Some(task))? {
-                    break event;
-                }
-            };
-            match stop {
+            match self.to_stop(task, on)? {
                 Event::Stopped(_, stop) if wanted(stop) => return Ok(()),
+                Event::Stopped(_, Stop::Signal(signal)) => self.hold(task, signal)?,
                 // It was asked to stop before.
                 Event::Stopped(_, Stop::Interrupted | Stop::Group) => {}
-                _ => {
-                    return Err(io::Error::other(format!(
-                        "a thread that should work for its tracer stopped: {stop:?}"
-                    )));
-                }
+                stop => return Err(unexpected(stop)),
+            }
+        }
+    }
+
+    /// Goes on to the next stop, whatever signals are held.
+    fn to_stop(&self, task: u32, on: On) -> io::Result<Event> {
+        self.resume(task, on, 0)?;
+        loop {
+            if let Some(event) = self.wait_for(Some(task))? {
+                return Ok(event);
             }
         }
     }
 
     /// Runs code of ours in a stopped thread, up to its trap (`int3`); registers are then as before. A touch of a closed page on the way
-    /// comes to `closed`, with its address and key.
+    /// comes to `closed`, with its address. Signals that are sent meanwhile come to the thread afterwards ([`Traced::go_on`]).
     ///
-    /// Pre: the code is there, and touches nothing that is the program's. `counter` and `base` are what it finds in `r12` and `rbx`.
+    /// Pre: the code is in the page of `code`, and touches nothing that is the program's. `counter` and `base` are what it finds in `r12`
+    /// and `rbx`.
     pub(super) fn run(
         &self,
         task: u32,
         code: usize,
         [base, counter]: [usize; 2],
-        mut closed: impl FnMut(usize, u32) -> io::Result<()>,
+        mut closed: impl FnMut(usize) -> io::Result<()>,
     ) -> io::Result<()> {
+        /// The flag of the processor by which a program single-steps itself.
+        const TRAP: u64 = 1 << 8;
         let before = self.registers(task)?;
         let mut registers = before.0;
         registers.orig_rax = u64::MAX;
+        registers.eflags &= !TRAP;
         (registers.rip, registers.rbx, registers.r12) = (code as u64, base as u64, counter as u64);
         let blocked = self.blocked(task)?;
         self.set_blocked(task, ALL)?;
         self.set_registers(task, &Registers(registers))?;
         let done = loop {
-            let mut at = None;
-            let done = self.until(task, On::Freely, |stop| {
-                if let Stop::Closed { address, key } = stop {
-                    at = Some((address, key));
-                }
-                at.is_some() || stop == Stop::Signal(libc::SIGTRAP)
-            });
-            let handled = match (done, at) {
-                (Ok(()), Some((address, key))) => closed(address, key),
-                (done, _) => break done,
+            let step = match self.to_stop(task, On::Freely) {
+                Ok(Event::Stopped(_, Stop::Closed { address, .. } | Stop::Forbidden { address })) => closed(address),
+                Ok(Event::Stopped(_, Stop::Signal(signal))) => match self.is_at_trap(task, code) {
+                    Ok(true) => break Ok(()),
+                    Ok(false) => self.hold(task, signal),
+                    Err(error) => Err(error),
+                },
+                // It was asked to stop before.
+                Ok(Event::Stopped(_, Stop::Interrupted | Stop::Group)) => Ok(()),
+                Ok(stop) => Err(unexpected(stop)),
+                Err(error) => Err(error),
             };
-            if handled.is_err() {
-                break handled;
+            if step.is_err() {
+                break step;
             }
         };
         self.set_registers(task, &before)?;
         self.set_blocked(task, blocked)?;
         done
+    }
+
+    /// Whether a thread that is stopped for a signal has come to the trap at the end of code of ours, and was not sent one.
+    fn is_at_trap(&self, task: u32, code: usize) -> io::Result<bool> {
+        let here = self.registers(task)?.instruction() / PAGE == code / PAGE;
+        Ok(here && self.signal_info(task)?.is_trap())
     }
 
     /// Where a program has the instruction `syscall`: in the code that the kernel maps into each.
@@ -125,6 +138,10 @@ impl Traced {
         let at = code.windows(2).position(|two| two == SYSCALL);
         Ok(span.start + at.ok_or(io::ErrorKind::NotFound)?)
     }
+}
+
+fn unexpected(event: Event) -> io::Error {
+    io::Error::other(format!("a thread that should work for its tracer stopped: {event:?}"))
 }
 
 /// The memory of a stopped tracee, as a file.

@@ -1,4 +1,4 @@
-//! Faults that a stopped thread has made and that have not come to it yet.
+//! Signals that have not come to a stopped thread yet: faults that it has made, and that it was continued.
 //!
 //! A thread that is asked to stop ([`Traced::interrupt`]) while the kernel handles its fault stops for that first, and the fault's
 //! signal waits. Code of ours that the thread ran then would get it: Linux looks for a fault's signal by the queue's order alone
@@ -27,25 +27,43 @@ const CODE: usize = 2;
 impl Traced {
     /// Whether a fault of a stopped thread waits to be delivered.
     pub(super) fn has_faulted(&self, task: u32) -> io::Result<bool> {
-        let mut asked = libc::ptrace_peeksiginfo_args {
-            off: 0,
-            flags: 0,
-            nr: MOST as i32,
-        };
-        let mut found = [[0i32; WORDS]; MOST];
-        // SAFETY: the request reads the arguments, and writes no more siginfo_t than they say, of which any words are some.
-        let count = unsafe {
-            libc::ptrace(
-                libc::PTRACE_PEEKSIGINFO,
-                task as libc::pid_t,
-                &raw mut asked,
-                found.as_mut_ptr(),
-            )
-        };
-        if count < 0 {
-            return Err(io::Error::last_os_error());
-        }
         let is_fault = |info: &[i32; WORDS]| FAULTS.contains(&info[SIGNAL]) && info[CODE] > 0;
-        Ok(found.iter().take(count as usize).any(is_fault))
+        Ok(pending(task, 0)?.iter().any(is_fault))
     }
+
+    /// The signal with which a stopped thread is to go on: none, if it would stop the process and that has been continued since. Linux
+    /// takes stops that wait back when `SIGCONT` is sent, and cannot know of one that is in our hands while code of ours runs.
+    pub(super) fn unless_continued(&self, task: u32, signal: i32) -> io::Result<i32> {
+        const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+        if !STOPS.contains(&signal) {
+            return Ok(signal);
+        }
+        let continues = |info: &[i32; WORDS]| info[SIGNAL] == libc::SIGCONT;
+        let own = pending(task, 0)?.iter().any(continues);
+        let continued = own || pending(task, libc::PTRACE_PEEKSIGINFO_SHARED)?.iter().any(continues);
+        Ok(if continued { 0 } else { signal })
+    }
+}
+
+/// What waits to be delivered to a stopped thread, or to its process.
+fn pending(task: u32, flags: u32) -> io::Result<Vec<[i32; WORDS]>> {
+    let mut asked = libc::ptrace_peeksiginfo_args {
+        off: 0,
+        flags,
+        nr: MOST as i32,
+    };
+    let mut found = [[0i32; WORDS]; MOST];
+    // SAFETY: the request reads the arguments, and writes no more siginfo_t than they say, of which any words are some.
+    let count = unsafe {
+        libc::ptrace(
+            libc::PTRACE_PEEKSIGINFO,
+            task as libc::pid_t,
+            &raw mut asked,
+            found.as_mut_ptr(),
+        )
+    };
+    if count < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(found[..(count as usize).min(MOST)].to_vec())
 }

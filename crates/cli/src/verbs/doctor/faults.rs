@@ -121,8 +121,7 @@ fn judge_protection_keys(tried: io::Result<()>) -> Facility {
         facility: "protection keys".into(),
         works,
         found,
-        purpose: "noticing which thread touches which pages without a system call; else userfaultfd or mprotect do it"
-            .into(),
+        purpose: "noticing which thread touches which pages without a system call; else mprotect does it".into(),
         change: tried
             .err()
             .map(|_| "nothing: it takes a processor that has them (pku in /proc/cpuinfo)".into()),

@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitCode};
 
-use live::following::{self, Asked, FollowingError};
+use live::following::{self, Asked, Closing, FollowingError};
 use policy::Name;
 use results::LiveFollowing;
 use sys::supervise::Supervisor;
@@ -33,7 +33,11 @@ impl Run {
         let wants_bounds = policy::build(policy, self.watching.sets())?.wants_bounds();
         let domains = sys::cache_domains::usable().map_err(Failure::work)?;
         let place = self.report_file()?;
-        let move_ns = following::move_ns(Command::new("true"), &domains).map_err(Failure::work)?;
+        let closing = self.close_by.as_deref().map(|by| match by {
+            "keys" => Closing::Keys,
+            _ => Closing::Protection,
+        });
+        let move_ns = following::move_ns(Command::new("true"), &domains, closing).map_err(Failure::work)?;
         let bounds = match wants_bounds {
             // Sizes and stays that gain are simulated on the machine as it was probed last, with the time of a move here.
             true => {
@@ -50,6 +54,7 @@ impl Run {
             policy: policy.clone(),
             settings: self.watching.sets().to_vec(),
             domains,
+            closing,
             bounds,
         };
         let mut supervisor =
