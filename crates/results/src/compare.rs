@@ -160,7 +160,7 @@ pub fn compare(before: &Recordings, after: &Recordings) -> Result<Comparison, In
         causes: rows::causes(before, after, scale),
         ..Comparison::default()
     };
-    comparison.notes = notes(before, after, &comparison);
+    comparison.notes = notes(before, after, by_chance, &comparison);
     Ok(comparison)
 }
 
@@ -178,8 +178,8 @@ fn spread(side: &Recordings) -> f64 {
     }
 }
 
-/// How far two of the same may lie apart because windows stand for the run, as a part of the time: the part that the intervals of both sides leave
-/// open. The intervals of one side's recordings are of the same length, and may be at the same places: they are no more certain together.
+/// How far two of the same may lie apart because windows stand for the run, as a part of the time: the part that the intervals of both
+/// sides leave open. One side's recordings may have their windows at the same places: they are no more certain together.
 fn by_chance(before: &Recordings, after: &Recordings) -> f64 {
     let of = |side: &Recordings| {
         let windows = side
@@ -293,9 +293,8 @@ fn misses(before: &Recordings, after: &Recordings, by_chance: f64) -> Vec<Compar
     all
 }
 
-fn notes(before: &Recordings, after: &Recordings, comparison: &Comparison) -> Vec<String> {
+fn notes(before: &Recordings, after: &Recordings, by_chance: f64, comparison: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
-    let by_chance = by_chance(before, after);
     let percent = ALONE * 100.0;
     let alone = format!("differences under {percent}% are not told from chance");
     match (comparison.before.recordings < 2, comparison.after.recordings < 2) {

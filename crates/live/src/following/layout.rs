@@ -29,6 +29,7 @@ impl Layout {
         }
     }
 
+    /// How many mappings there are.
     pub fn count(&self) -> usize {
         self.mappings.len()
     }

@@ -36,25 +36,9 @@ impl Host {
             return self.other_stopped(task, stop);
         }
         match stop {
-            Stop::Closed { address, key } if self.closed.has(key) => {
-                self.found.touches += 1;
-                let registers = self.traced.registers(task)?;
-                if self.is_stuck(registers) {
-                    self.wide = true;
-                    self.set_rights(false)?;
-                } else {
-                    self.touched(address, key)?;
-                }
-            }
+            Stop::Closed { address, key } if self.closed.has(key) => self.touches(task, address, key)?,
             Stop::Forbidden { address } if self.closed.is_shut((address / PAGE) as u64) => {
-                self.found.touches += 1;
-                let registers = self.traced.registers(task)?;
-                if self.is_stuck(registers) {
-                    self.wide = true;
-                    self.set_rights(false)?;
-                } else {
-                    self.touched(address, SHUT)?;
-                }
+                self.touches(task, address, SHUT)?;
             }
             // The program has keys and protections of its own.
             Stop::Closed { .. } | Stop::Forbidden { .. } => return self.deliver(Stop::FAULT),
@@ -82,6 +66,17 @@ impl Host {
             false => On::Freely,
         };
         self.traced.go_on(self.process(), on, signal)
+    }
+
+    /// The thread touches a page that we have closed.
+    fn touches(&mut self, task: u32, address: usize, key: u32) -> io::Result<()> {
+        self.found.touches += 1;
+        let registers = self.traced.registers(task)?;
+        if self.is_stuck(registers) {
+            self.wide = true;
+            return self.set_rights(false);
+        }
+        self.touched(address, key)
     }
 
     /// Whether the same instruction has stopped again and again and nothing else has changed: it uses pages of several caches at once.
