@@ -305,9 +305,10 @@ fn a_program_follows_its_data_as_an_experiment() {
         let (_, said) = run(&[&["--close-by=keys"], &command[..]].concat(), 1);
         assert!(said.contains("no protection keys"), "{said}");
     }
-    for closing in closings {
+    for (closing, sleep) in closings.iter().flat_map(|closing| [(closing, true), (closing, false)]) {
         let by = format!("--close-by={closing}");
-        let (out, said) = run(&[&[by.as_str()], &command[..]].concat(), 5);
+        let options: &[&str] = if sleep { &["--let-cpus-sleep", &by] } else { &[&by] };
+        let (out, said) = run(&[options, &command[..]].concat(), 5);
         assert_eq!(out, "done\n");
         let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
         assert_eq!(
@@ -315,9 +316,18 @@ fn a_program_follows_its_data_as_an_experiment() {
             (&5.into(), &(*closing).into())
         );
         assert!(report["move_ns"].as_u64().unwrap() > 500, "{report}");
+        assert_eq!(
+            report["kept_awake"],
+            if sleep { 0 } else { report["caches"].as_u64().unwrap() }
+        );
     }
     let (_, said) = output(&["run", "--policy", "cdpc", "--close-by", "keys", "--", "true"], 2);
-    assert!(said.contains("`cdpc` closes no pages"), "{said}");
+    assert!(
+        said.contains("`--close-by` is for") && said.contains("`cdpc` closes no pages"),
+        "{said}"
+    );
+    let (_, said) = output(&["run", "--policy", "cdpc", "--let-cpus-sleep", "--", "true"], 2);
+    assert!(said.contains("`--let-cpus-sleep` is for"), "{said}");
     let file = room.path("report.txt");
     let (_, said) = output(
         &[

@@ -36,6 +36,8 @@ pub struct Asked {
     pub domains: Vec<CacheDomain>,
     /// `None`: by protection keys where the processor has them, else by the pages' protection.
     pub closing: Option<Closing>,
+    /// Cpus of caches that regions may have are kept from sleeping while pages are closed ([`sys::awake`]).
+    pub awake: bool,
     /// What is known of sizes and stays that gain; `None`: by the time that a move takes here.
     pub bounds: Option<Bounds>,
 }
@@ -45,15 +47,20 @@ pub struct Asked {
 ///
 /// Errors: there are no protection keys, where pages are to be closed by them; one cache domain only; the program cannot be started or
 /// traced.
-pub fn move_ns(command: Command, domains: &[CacheDomain], closing: Option<Closing>) -> Result<u64, FollowingError> {
-    host::Host::begin(command, domains, closing)?.end_before_it_runs()
+pub fn move_ns(
+    command: Command,
+    domains: &[CacheDomain],
+    closing: Option<Closing>,
+    awake: bool,
+) -> Result<u64, FollowingError> {
+    host::Host::begin(command, domains, closing, awake)?.end_before_it_runs()
 }
 
 /// Runs a command to its end.
 ///
 /// Errors: as [`move_ns`]; the policy's settings.
 pub fn run(command: Command, asked: &Asked, started: impl Fn(u32)) -> Result<LiveFollowing, FollowingError> {
-    let mut host = host::Host::begin(command, &asked.domains, asked.closing)?;
+    let mut host = host::Host::begin(command, &asked.domains, asked.closing, asked.awake)?;
     host.decide_by(asked)?;
     started(host.process());
     host.run()

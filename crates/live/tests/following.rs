@@ -36,20 +36,23 @@ fn closings() -> Vec<Closing> {
 /// Regions are looked for all the time, and spread whatever they gain.
 fn eager(domains: Vec<CacheDomain>, closing: Closing) -> Asked {
     let set = [
-        "period=10000",
+        "period=5000",
         "share=500",
         "cost=0",
-        "scan=5000",
+        "scan=2500",
         "stay-least=1",
         "eager=0",
         "rate=1000000",
-        "idle=10",
+        "idle=100",
+        // In less time of a phase more pages are touched than the time of a touch allows for.
+        "fault=100",
     ];
     Asked {
         policy: "regions".parse().unwrap(),
         settings: set.iter().map(|set| format!("regions.{set}")).collect(),
         domains,
         closing: Some(closing),
+        awake: false,
         bounds: Some(Bounds {
             stay_least_ns: 1000,
             stay_most_ns: u64::MAX,

@@ -80,6 +80,24 @@ impl Finding {
     }
 }
 
+/// The largest region that was used is torn down next; one that has lost all its pages is none.
+#[test]
+fn the_largest_region_has_pages() {
+    let (mut finding, [a, b]) = Finding::two_localities();
+    for region in [a, b] {
+        finding.partition.set_kind(region, Kind::Local(0));
+    }
+    let largest = |finding: &Finding, spared| finding.phase.largest(&finding.partition, spared);
+    assert_eq!(
+        (largest(&finding, Some(0)), largest(&finding, Some(4))),
+        (Some(b), Some(a))
+    );
+    for page in 0..4 {
+        finding.partition.make_global(page);
+    }
+    assert_eq!((largest(&finding, None), largest(&finding, Some(4))), (Some(b), None));
+}
+
 /// Figure 2: R5, R6 and R7, of 5, 4 and 2 pages, have cache C2, whose load is 11. Of three programs the one that uses most has a cache
 /// for itself (section 2.1; 11 is the paper's, 3 and 4 are ours).
 #[test]

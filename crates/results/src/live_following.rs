@@ -20,6 +20,9 @@ pub struct LiveFollowing {
     pub closed_by: LiveClosing,
     /// A touch of a closed page, the policy's turn, and the thread on another cpu, as it was measured before the program ran, in ns.
     pub move_ns: u64,
+    /// Cpus that were kept from sleeping while pages were closed: one of each cache, or none.
+    #[serde(default)]
+    pub kept_awake: u32,
     /// Touches of closed pages, and times that the thread was moved by one.
     pub touches: u64,
     pub moves: u64,

@@ -14,6 +14,34 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
+/// The processor time of a process, of all its threads since it began, in programs and in the kernel.
+///
+/// Ensures: never falls while the process is not waited for.
+///
+/// Errors: there is no such process (`ESRCH`).
+pub fn process_time(process: u32) -> io::Result<Duration> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: there is room for one.
+    match unsafe { libc::clock_getcpuclockid(process.cast_signed(), &raw mut clock) } {
+        0 => {}
+        error => return Err(io::Error::from_raw_os_error(error)),
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: there is room for one.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Err(match io::Error::last_os_error() {
+            // The process has ended since.
+            error if error.raw_os_error() == Some(libc::EINVAL) => io::Error::from_raw_os_error(libc::ESRCH),
+            error => error,
+        });
+    }
+    // Neither is negative.
+    Ok(Duration::new(
+        time.tv_sec.unsigned_abs(),
+        time.tv_nsec.unsigned_abs() as u32,
+    ))
+}
+
 /// Clock ticks since the machine's start, as `/proc/PID/stat` counts the time at which a thread began (`CLOCK_BOOTTIME`).
 ///
 /// Ensures: whatever begins after this has a time that is not before it.
@@ -53,6 +81,22 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_add(i));
         }
         assert!(thread_time() > before);
+    }
+
+    #[test]
+    fn a_process_has_time_until_it_has_ended() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap();
+        let before = process_time(child.id()).unwrap();
+        while process_time(child.id()).unwrap() <= before {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let error = process_time(child.id()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "{error}");
     }
 
     #[test]

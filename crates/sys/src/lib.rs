@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod arrays;
+pub mod awake;
 pub mod balancing;
 pub mod barriers;
 pub mod blocks;

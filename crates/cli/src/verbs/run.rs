@@ -168,6 +168,10 @@ pub struct Run {
     #[arg(long, value_name = "keys|mprotect", requires = "policy", hide_possible_values = true, value_parser = ["keys", "mprotect"])]
     close_by: Option<String>,
 
+    /// Under policy regions, let cpus sleep that have nothing to run: a cpu that sleeps may lose what its cache holds
+    #[arg(long, requires = "policy")]
+    let_cpus_sleep: bool,
+
     #[command(flatten)]
     watching: Watching,
 
@@ -192,9 +196,14 @@ impl Run {
         match &self.policy {
             #[cfg(target_arch = "x86_64")]
             Some(policy) if policy.of(policy::Kind::Threads).is_some() => return self.follow_data(console, policy),
-            Some(policy) if self.close_by.is_some() => {
+            Some(policy) if self.close_by.is_some() || self.let_cpus_sleep => {
+                let option = if self.let_cpus_sleep {
+                    "--let-cpus-sleep"
+                } else {
+                    "--close-by"
+                };
                 return Err(Failure::usage(format!(
-                    "`--close-by` is for `--policy regions`; policy `{policy}` closes no pages"
+                    "`{option}` is for `--policy regions`; policy `{policy}` closes no pages"
                 )));
             }
             Some(policy) if policy.is(|traits| traits.later.on_misses()) => return self.follow(console, policy),

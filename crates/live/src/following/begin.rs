@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use policy::{Domains, Interest, World};
 use results::LiveFollowing;
+use sys::awake::Awake;
 use sys::cache_domains::CacheDomain;
 use sys::memory::PAGE;
 use sys::traced::{Closing, Traced};
@@ -24,7 +25,12 @@ const MOVES: usize = 64;
 
 impl Host {
     /// Starts a command, stops it before its first instruction, and measures what a move takes.
-    pub fn begin(command: Command, domains: &[CacheDomain], closing: Option<Closing>) -> Result<Host, FollowingError> {
+    pub fn begin(
+        command: Command,
+        domains: &[CacheDomain],
+        closing: Option<Closing>,
+        awake: bool,
+    ) -> Result<Host, FollowingError> {
         let closing = match (closing, protection_keys::try_key()) {
             (Some(Closing::Keys), Err(error)) => return Err(FollowingError::NoKeys(error)),
             (Some(closing), _) => closing,
@@ -44,7 +50,11 @@ impl Host {
             return Err(FollowingError::OneDomain);
         }
         let count = cpus.len() as u32;
+        // The policy sends threads to a cpu of each cache, the first where all are free.
+        let first = (0..domains.count()).filter_map(|cache| domains.cpus(cache).next());
+        let first: Vec<u32> = first.map(|cpu| cpus[cpu as usize]).collect();
         let mut host = Host {
+            awake: awake.then(|| Awake::begin(&first)).transpose()?,
             image: Image::begin(&traced, closing)?,
             closed: Closed::by(closing),
             moments: Moments::default(),
@@ -68,6 +78,7 @@ impl Host {
             home,
             space: 0,
             clock: Clock::new(),
+            next_tick_ns: 0,
             next_scan_ns: 0,
             switch_ns: 0,
             shut: false,
@@ -123,7 +134,24 @@ impl Host {
             self.traced
                 .change_rights(task, |before| closed.rights(before, first, true))?;
         }
+        if let Some(awake) = &self.awake {
+            awake.keep(true);
+        }
+        self.switch_ns = self.measure_touches(pages, true)?.0;
+        self.clock.around_ns = self.measure_touches(pages, false)?.1;
+        self.closed.open_all();
+        self.image.change(&self.traced, task, &mut self.closed)?;
+        self.settle()?;
+        Ok(())
+    }
+
+    /// Touches of two pages of ours in turn, each closed at its touch: what one takes, and the part of it that the kernel has of the
+    /// thread's time, in ns. The thread moves to the page's cache, or only its pages change as if it did.
+    fn measure_touches(&mut self, pages: [u64; 2], moves: bool) -> Result<(u64, u64), FollowingError> {
+        let task = self.process();
         let begun = Instant::now();
+        let ran = || sys::clock::process_time(task);
+        let begun_ran = ran()?;
         let Host {
             traced,
             image: Image { borrowed, layout, .. },
@@ -132,15 +160,17 @@ impl Host {
             cpus,
             ..
         } = self;
-        let (mut at, mut handled) = (0, Duration::ZERO);
+        let mut ours = Duration::ZERO;
         let mut stops = 0;
         borrowed.touch(traced, task, MOVES, |address| {
             stops += 1;
-            let stopped = Instant::now();
+            let stopped = ran()?;
             let page = (address / PAGE) as u64;
             let cache = u32::from(page == pages[1]);
-            at = domains.cpus(cache).next().unwrap_or(0);
-            affinity::allow(Some(task), &[cpus[at as usize]])?;
+            let at = domains.cpus(cache).next().unwrap_or(0);
+            if moves {
+                affinity::allow(Some(task), &[cpus[at as usize]])?;
+            }
             match closed.means() {
                 Closing::Keys => traced.change_rights(task, |before| closed.rights(before, at, true))?,
                 Closing::Protection => {
@@ -149,20 +179,16 @@ impl Host {
                     borrowed.change(traced, task, &ranges)?;
                 }
             }
-            handled += stopped.elapsed();
+            ours += ran()?.saturating_sub(stopped);
             Ok(())
         })?;
-        // The thread begins where the first page is open.
-        if stops != 2 * MOVES - 1 {
+        // The first time, the thread begins where the first page is open.
+        if !(2 * MOVES - 1..=2 * MOVES).contains(&stops) {
             return Err(FollowingError::Stops(stops));
         }
         let each = |time: Duration| time.as_nanos() as u64 / stops as u64;
-        self.switch_ns = each(begun.elapsed());
-        self.clock.around_ns = self.switch_ns.saturating_sub(each(handled));
-        self.closed.open_all();
-        self.image.change(&self.traced, task, &mut self.closed)?;
-        self.settle()?;
-        Ok(())
+        let kernel = ran()?.saturating_sub(begun_ran).saturating_sub(ours);
+        Ok((each(begun.elapsed()), each(kernel)))
     }
 }
 

@@ -2,61 +2,136 @@
 
 use std::time::{Duration, Instant};
 
-/// A touch takes much longer than in the paper's system, and not the same each time. So the time of stops is left out, and each touch
-/// takes as long as the policy believes it does.
+/// A touch takes much longer than in the paper's system, and not the same each time. So the program's time is that which its process
+/// has had of a cpu: it stands still while the program waits for the tracer, as while it sleeps. Code of ours that it runs in stops is
+/// left out, and each touch takes as long as the policy believes it does.
+///
+/// Readings of the process's clock are passed in ([`sys::clock::process_time`]).
 pub struct Clock {
     began: Instant,
-    stopped: Option<Instant>,
-    paused: Duration,
+    /// What the program has run until the last stop, in ns.
+    ran_ns: u64,
+    /// The process's clock when the program went on last; `None`: it is stopped.
+    since: Option<Duration>,
+    /// What the program ran until this stop, with what the kernel had of it.
+    last_ns: u64,
     touches: u64,
-    /// Beside the tracer's own work, a touch takes so long in the kernel.
+    /// What a touch takes of the process's time, in the kernel.
     pub around_ns: u64,
     /// So long it takes as the policy has it.
     pub touch_ns: u64,
+    /// What was told last: time never falls.
+    told_ns: u64,
 }
 
 impl Clock {
     pub fn new() -> Clock {
         Clock {
             began: Instant::now(),
-            stopped: None,
-            paused: Duration::ZERO,
+            ran_ns: 0,
+            since: None,
+            last_ns: 0,
             touches: 0,
             around_ns: 0,
             touch_ns: 0,
+            told_ns: 0,
         }
     }
 
     /// The program begins.
-    pub fn begin(&mut self) {
-        let (around_ns, touch_ns) = (self.around_ns, self.touch_ns);
+    pub fn begin(&mut self, cpu: Duration) {
         *self = Clock {
-            around_ns,
-            touch_ns,
+            since: Some(cpu),
+            around_ns: self.around_ns,
+            touch_ns: self.touch_ns,
             ..Clock::new()
         };
     }
 
-    pub fn stop(&mut self) {
-        self.stopped = Some(Instant::now());
+    pub fn stop(&mut self, cpu: Duration) {
+        self.last_ns = self.running_ns(cpu);
+        self.ran_ns += self.last_ns;
+        self.since = None;
     }
 
-    pub fn go_on(&mut self) {
-        self.paused += self.stopped.take().map_or(Duration::ZERO, |at| at.elapsed());
+    pub fn go_on(&mut self, cpu: Duration) {
+        self.since = Some(cpu);
     }
 
-    /// A closed page was touched.
+    /// It is stopped since a closed page was touched.
     pub fn touch(&mut self) {
         self.touches += 1;
+        // Not more than there was: else many touches one after the other would take back time that the program ran before.
+        self.ran_ns -= self.around_ns.min(self.last_ns);
     }
 
-    pub fn now_ns(&self) -> u64 {
-        let until = self.stopped.unwrap_or_else(Instant::now);
-        let ran = (until - self.began).saturating_sub(self.paused).as_nanos() as u64;
-        ran.saturating_sub(self.touches * self.around_ns) + self.touches * self.touch_ns
+    pub fn now_ns(&mut self, cpu: Duration) -> u64 {
+        let now = self.ran_ns + self.running_ns(cpu) + self.touches * self.touch_ns;
+        self.told_ns = self.told_ns.max(now);
+        self.told_ns
+    }
+
+    fn running_ns(&self, cpu: Duration) -> u64 {
+        let ran = self.since.map(|since| cpu.saturating_sub(since));
+        ran.unwrap_or_default().as_nanos() as u64
     }
 
     pub fn wall_ns(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touches_take_what_the_policy_believes_and_stops_take_nothing() {
+        let us = Duration::from_micros;
+        let mut clock = Clock::new();
+        (clock.around_ns, clock.touch_ns) = (3_000, 1_500);
+        clock.begin(us(100));
+        assert_eq!(clock.now_ns(us(110)), 10_000);
+        // A touch, of which the kernel had 3 us; then code of ours runs for 40 us.
+        clock.stop(us(123));
+        clock.touch();
+        assert_eq!(clock.now_ns(us(140)), 21_500);
+        clock.go_on(us(163));
+        assert_eq!(clock.now_ns(us(173)), 31_500);
+        // A stop that is no touch.
+        clock.stop(us(174));
+        clock.go_on(us(175));
+        assert_eq!(clock.now_ns(us(175)), 32_500);
+    }
+
+    #[test]
+    fn time_never_falls() {
+        let us = Duration::from_micros;
+        let mut clock = Clock::new();
+        clock.around_ns = 5_000;
+        clock.begin(us(0));
+        assert_eq!(clock.now_ns(us(10)), 10_000);
+        clock.stop(us(11));
+        clock.touch();
+        assert_eq!(clock.now_ns(us(11)), 10_000);
+        clock.go_on(us(12));
+        assert_eq!(clock.now_ns(us(17)), 11_000);
+    }
+
+    /// A touch that took less than touches do takes nothing of the time before.
+    #[test]
+    fn touches_take_no_time_back() {
+        let us = Duration::from_micros;
+        let mut clock = Clock::new();
+        clock.around_ns = 5_000;
+        clock.begin(us(0));
+        clock.stop(us(20));
+        clock.go_on(us(20));
+        for at in 1..10 {
+            clock.stop(us(20 + at));
+            clock.touch();
+            clock.go_on(us(20 + at));
+        }
+        assert_eq!(clock.now_ns(us(29)), 20_000);
     }
 }

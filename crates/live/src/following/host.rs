@@ -10,6 +10,7 @@ use policy::{
     Action, Cost, Domains, Following, Interest, Nature, Observation, Page, Policy, Prices, Ran, Tick, Touched, World,
 };
 use results::{LiveClosing, LiveFollowing};
+use sys::awake::Awake;
 use sys::memory::PAGE;
 use sys::traced::{Closing, Event, On, Registers, Ticking, Traced};
 use sys::{Root, affinity, tasks, traced};
@@ -25,6 +26,21 @@ use super::{Asked, FollowingError};
 const THREAD: u32 = 0;
 /// A policy's tick is no shorter than this: each stops the program.
 const TICK_LEAST: Duration = Duration::from_millis(1);
+
+/// From one phase to the next, in us: four times as long as in the paper.
+const PERIOD_US: u64 = 4_000_000;
+
+/// Per mille of that time that a phase takes here.
+///
+/// A touch of a closed page takes tens of microseconds instead of one or two. In the paper's hundredth of a second a phase would see a
+/// hundred pages, and find no region. This one touches each page that can be in all caches some times over, as regions join step by step,
+/// and begins where an eighth of it may pass in touches; `regions.cost` bounds the time of all phases.
+fn share(domains: &Domains, touch_ns: u64) -> u64 {
+    const TOUCHES: u64 = 24;
+    let pages = u64::from(domains.count()) * domains.bytes / PAGE as u64;
+    let phase_ns = (TOUCHES * pages).saturating_mul(touch_ns);
+    phase_ns.div_ceil(PERIOD_US).clamp(10, 1000)
+}
 
 pub struct Host {
     pub(super) traced: Traced,
@@ -44,6 +60,9 @@ pub struct Host {
     /// The programs that the process has run.
     pub(super) space: u32,
     pub(super) clock: Clock,
+    /// Cpus that do not sleep while anything is closed.
+    pub(super) awake: Option<Awake>,
+    pub(super) next_tick_ns: u64,
     pub(super) next_scan_ns: u64,
     pub(super) switch_ns: u64,
     /// Rights are as the cpu has them; else all is open.
@@ -95,7 +114,11 @@ impl Host {
             .policy
             .of(policy::Kind::Threads)
             .map_or("regions", |entry| entry.name);
-        let mut settings = vec![format!("{of}.fault={}", self.switch_ns.max(1))];
+        let mut settings = vec![
+            format!("{of}.fault={}", self.switch_ns.max(1)),
+            format!("{of}.period={PERIOD_US}"),
+            format!("{of}.share={}", share(&self.domains, self.switch_ns)),
+        ];
         settings.extend(asked.settings.iter().cloned());
         let mut policy = policy::build(&asked.policy, &settings)?;
         policy.take_prices(&Arc::new(Prices {
@@ -123,10 +146,10 @@ impl Host {
 
     /// Runs the program to its end.
     pub fn run(mut self) -> Result<LiveFollowing, FollowingError> {
-        let tick = Duration::from_nanos(self.interest.tick_ns).max(TICK_LEAST);
+        let tick = self.tick_time();
         let ticking = Ticking::every(tick)?;
-        self.clock.begin();
-        let mut next_ns = tick.as_nanos() as u64;
+        self.clock.begin(self.ran());
+        self.next_tick_ns = tick.as_nanos() as u64;
         let task = self.process();
         self.traced.go_on(task, On::Freely, 0)?;
         let status = loop {
@@ -143,9 +166,9 @@ impl Host {
                     self.others.remove(&ended);
                 }
                 Some(Event::Stopped(task, stop)) => {
-                    self.clock.stop();
+                    self.clock.stop(self.ran());
                     let handled = self.stopped(task, stop);
-                    self.clock.go_on();
+                    self.clock.go_on(self.ran());
                     // If it was killed while it was handled, its end is the next event.
                     if let Err(error) = handled
                         && !traced::has_died(&error)
@@ -157,13 +180,28 @@ impl Host {
                 }
                 None => {}
             }
-            if self.clock.now_ns() >= next_ns && self.is_followed() {
-                next_ns = self.clock.now_ns() + tick.as_nanos() as u64;
+            if self.is_followed() && self.now_ns() >= self.next_tick_ns {
                 self.interrupt_if_running();
             }
         };
         drop(ticking);
         Ok(self.outcome(status))
+    }
+
+    /// What the process has had of a cpu.
+    fn ran(&self) -> Duration {
+        // It has ended, and is not asked of any more.
+        sys::clock::process_time(self.process()).unwrap_or_default()
+    }
+
+    /// The policy's time.
+    fn now_ns(&mut self) -> u64 {
+        let ran = self.ran();
+        self.clock.now_ns(ran)
+    }
+
+    fn tick_time(&self) -> Duration {
+        Duration::from_nanos(self.interest.tick_ns).max(TICK_LEAST)
     }
 
     /// A thread that sleeps, or is in a system call, has touched nothing; it is left alone.
@@ -258,6 +296,7 @@ impl Host {
                 Closing::Protection => LiveClosing::Mprotect,
             },
             move_ns: self.switch_ns,
+            kept_awake: self.awake.as_ref().map_or(0, Awake::count),
             wall_ns: self.clock.wall_ns(),
             own_ns: sys::clock::thread_time().as_nanos() as u64,
             ..self.found
@@ -277,7 +316,7 @@ impl Host {
 
     fn observe(&mut self, observe: impl FnOnce(&mut dyn Policy, &World, &mut Vec<Action>), cpu: u32) -> Vec<Action> {
         let mut actions = Vec::new();
-        self.world.now_ns = self.clock.now_ns();
+        self.world.now_ns = self.now_ns();
         self.world.runnable.fill(0);
         self.world.runnable[cpu as usize] = 1;
         if let Some(policy) = &mut self.policy {
@@ -292,8 +331,10 @@ impl Host {
         // While nothing is closed nobody sees the program's calls.
         self.image.stale |= !self.closed.is_any();
         let (cpu, space) = (self.cpu(), self.space);
-        if self.clock.now_ns() >= self.next_scan_ns {
-            self.next_scan_ns = self.clock.now_ns() + self.interest.accessed_ns.max(1);
+        let now_ns = self.now_ns();
+        self.next_tick_ns = now_ns + self.tick_time().as_nanos() as u64;
+        if now_ns >= self.next_scan_ns {
+            self.next_scan_ns = now_ns + self.interest.accessed_ns.max(1);
             self.look()?;
             let present = self.image.present(&self.traced)?;
             let accessed = self.moments.accessed(space, present.into_iter());
@@ -341,6 +382,10 @@ impl Host {
             let closed = self.closed.of(page);
             if closed >> at & 1 == 1 {
                 self.closed.set(page, closed & !(1 << at));
+            }
+            // A thread that touches page after page hardly runs when it is to be interrupted.
+            if self.now_ns() >= self.next_tick_ns {
+                return self.tick();
             }
         }
         self.write_keys()?;
@@ -398,6 +443,9 @@ impl Host {
 
     /// Where anything is closed, the thread stays on its cpu and has the rights of that; else it runs as Linux has it.
     pub(super) fn settle(&mut self) -> io::Result<()> {
+        if let Some(awake) = &self.awake {
+            awake.keep(self.closed.is_any());
+        }
         if self.closed.is_any() {
             let cpu = self.cpu();
             self.keep_on(cpu)?;
@@ -441,5 +489,24 @@ impl Host {
         self.moments.begin_anew();
         self.space += 1;
         self.settle()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_are_as_long_as_touches_take() {
+        let domains = |bytes| Domains {
+            bytes,
+            of_cpu: vec![0, 1],
+            ..Domains::none(2)
+        };
+        // 1024 pages, 24 times 80 us each: 1.97 of 4 s; and what a touch takes in the simulator.
+        assert_eq!(share(&domains(2 << 20), 80_000), 492);
+        assert_eq!(share(&domains(2 << 20), 1_500), 10);
+        assert_eq!(share(&domains(16 << 10), 80_000), 10);
+        assert_eq!(share(&domains(1 << 30), 80_000), 1000);
     }
 }

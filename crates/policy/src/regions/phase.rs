@@ -387,7 +387,8 @@ impl Phase {
         let spared = spared.and_then(|index| partition.region_of(index));
         let used = self.left.keys().copied().chain(self.open);
         used.filter(|&region| matches!(partition.region(region).kind, Kind::Local(_)))
-            .filter(|&region| Some(region) != spared)
+            // All pages of a region may have turned out to be used from everywhere since.
+            .filter(|&region| Some(region) != spared && !partition.region(region).pages.is_empty())
             .max_by_key(|&region| (partition.region(region).pages.len(), region))
     }
 }

@@ -13,7 +13,16 @@ pub fn live_following(report: &LiveFollowing, verdict: Option<String>) -> Table 
     }
     facts.push((
         "caches",
-        format!("{} of {} ({})", report.caches, bytes(report.cache_bytes), report.cache),
+        format!(
+            "{} of {} ({}){}",
+            report.caches,
+            bytes(report.cache_bytes),
+            report.cache,
+            match report.kept_awake {
+                0 => "",
+                _ => "; a cpu of each was kept from sleeping while pages were closed",
+            }
+        ),
     ));
     facts.push((
         "a move",
@@ -66,6 +75,7 @@ mod tests {
             cache_bytes: 2 << 20,
             move_ns: 9_100,
             closed_by: LiveClosing::Mprotect,
+            kept_awake: 2,
             moves: 3,
             stepped_aside: Some("it began a second thread".into()),
             ..LiveFollowing::default()
@@ -78,7 +88,10 @@ mod tests {
             lines[2].contains("it began a second thread; it went on as Linux has it"),
             "{text}"
         );
-        assert!(text.contains("2 of 2.00 MB (L2)"), "{text}");
+        assert!(
+            text.contains("2 of 2.00 MB (L2); a cpu of each was kept from sleeping"),
+            "{text}"
+        );
         assert!(text.contains("9.10 us by mprotect"), "{text}");
     }
 }

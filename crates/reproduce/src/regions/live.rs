@@ -4,8 +4,8 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 
 use live::following::{self, Asked, Closing};
-use policy::{Bounds, Name};
-use results::LiveFollowing;
+use policy::Name;
+use results::{LiveFollowing, RegionsVerdict};
 
 use crate::error::ReproduceError;
 use crate::line::{Line, Ours};
@@ -15,20 +15,10 @@ use crate::reproduce::{Reproduction, Section};
 use crate::times::median;
 use crate::watch::Step;
 
-/// One region, in percent of a cache: two fit into one cache, or do not, and fit into two.
-const SIZES: [u64; 3] = [40, 70, 90];
-/// Reads at a time, as powers of two.
-const STAYS: [u32; 4] = [12, 14, 16, 18];
-/// Reads of a run: seconds, of which finding the regions takes a part.
-const READS: u64 = 60_000_000;
-/// Runs are short, and so are the policy's times. All sizes and stays that can be tried are: the figure shows which lose.
-const SET: [&str; 5] = [
-    "regions.period=200000",
-    "regions.share=100",
-    "regions.scan=20000",
-    "regions.cost=0",
-    "regions.idle=20",
-];
+/// One region, in percent of a cache, and reads at a time, as powers of two. Two regions fit into one cache, or do not, and fit into two.
+const CELLS: [(u64, u32); 5] = [(40, 16), (70, 14), (70, 16), (70, 18), (90, 16)];
+/// Reads of a run: ten seconds to a minute, of which finding the regions takes a part.
+const READS: u64 = 1 << 31;
 
 /// Runs at one size and stay.
 #[derive(Default)]
@@ -45,7 +35,21 @@ struct Followed {
     /// Nanoseconds a read.
     reads: Vec<f64>,
     moves: u64,
+    /// From one move to the next, the move included, in ns: at the end of runs that followed until then.
+    stays: Vec<f64>,
     verdict: String,
+}
+
+impl Followed {
+    fn add(&mut self, ns: f64, report: &LiveFollowing) {
+        self.reads.push(ns);
+        self.moves += report.moves;
+        self.verdict = verdict(report);
+        let process = report.regions.as_ref().and_then(|regions| regions.processes.first());
+        let pays = process.filter(|process| process.verdict == RegionsVerdict::Pays);
+        self.stays
+            .extend(pays.and_then(|process| process.followed_ns).map(|ns| ns as f64));
+    }
 }
 
 impl Cell {
@@ -72,35 +76,30 @@ impl Reproduction<'_> {
             cache.ok_or_else(|| ReproduceError::Host("the size of this machine's caches is not known".to_string()))?;
         let closings = closings();
         let moves = closings.iter().map(|(closing, _)| {
-            let found = following::move_ns(Command::new("true"), &domains, Some(*closing));
+            let found = following::move_ns(Command::new("true"), &domains, Some(*closing), true);
             found.map_err(|error| host(&error))
         });
         let moves = moves.collect::<Result<Vec<u64>, _>>()?;
         let policy: Name = "regions".parse().map_err(|error: policy::PolicyError| host(&error))?;
         let asked = |closing| Asked {
             policy: policy.clone(),
-            settings: SET.map(String::from).to_vec(),
+            settings: Vec::new(),
             domains: domains.clone(),
             closing: Some(closing),
-            bounds: Some(Bounds {
-                stay_least_ns: 1,
-                stay_most_ns: u64::MAX,
-                one_cache: 1,
-                all_caches: u64::MAX / 2,
-            }),
+            awake: true,
+            bounds: None,
         };
         let program = Programs::find(self.options.programs.as_deref())?.bare("memlat")?;
         let rounds = self.options.rounds.unwrap_or(3);
-        let runs = SIZES.len() * STAYS.len() * (1 + closings.len()) * rounds;
+        let runs = CELLS.len() * (1 + closings.len()) * rounds;
         let mut run = 0;
         let mut cells: Vec<(u64, u32, Cell)> = Vec::new();
-        for size in SIZES {
-            let bytes = cache * size / 100 / 4096 * 4096;
-            let cell = || Cell {
+        for (size, stay) in CELLS {
+            let cell = Cell {
                 alone: Vec::new(),
                 by: vec![Followed::default(); closings.len()],
             };
-            cells.extend(STAYS.map(|stay| (bytes, stay, cell())));
+            cells.push((cache * size / 100 / 4096 * 4096, stay, cell));
         }
         // Round by round through all, so that whatever else the machine does meets all alike.
         for round in 0..rounds {
@@ -126,10 +125,7 @@ impl Reproduction<'_> {
                     let (ns, report) = reads(command, way.map(|by| asked(closings[by].0)).as_ref())?;
                     match (way, report) {
                         (Some(by), Some(report)) => {
-                            let by = &mut cell.by[by];
-                            by.reads.push(ns);
-                            by.moves += report.moves;
-                            by.verdict = verdict(&report);
+                            cell.by[by].add(ns, &report);
                         }
                         _ => cell.alone.push(ns),
                     }
@@ -161,14 +157,29 @@ impl Reproduction<'_> {
                     by.moves / rounds as u64,
                     by.verdict
                 )));
+                let mut followed = by.stays.clone();
+                if let Some((alone, followed)) = median(&mut alone).zip(median(&mut followed)) {
+                    let column = format!("2^{stay} reads, once found");
+                    let stay_ns = alone * f64::from(1 << stay);
+                    let ours = Ok((stay_ns / followed - 1.0) * 100.0);
+                    let said = format!(
+                        "a stay takes {:.0} us alone, {:.0} us followed, with its move",
+                        stay_ns / 1e3,
+                        followed / 1e3
+                    );
+                    section
+                        .lines
+                        .push(Line::new(self.place(item, &row, &column, "percent"), None, ours).of_run(&said));
+                }
             }
         }
         section.notes.push(format!(
-            "live: `memlat` with two regions on this machine ({} of {} KB), by itself and under `domicile run --policy regions`, {rounds} rounds in \
-             turns, finding the regions included; the policy's conditions on sizes and stays are left out, so that the figure shows which lose; {}",
+            "live: `memlat` with two regions on this machine ({} of {} KB), by itself and under `domicile run --policy regions`, medians of {rounds} \
+             rounds in turns of {} million reads; percent that the whole run gains, finding the regions included; the policy's own conditions, \
+             by the rule of what a move takes; cpus of both caches are kept from sleeping while pages are closed",
             domains.len(),
             cache >> 10,
-            SET.join(", ")
+            READS >> 20,
         ));
         Ok(())
     }

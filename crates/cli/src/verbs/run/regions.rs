@@ -37,7 +37,8 @@ impl Run {
             "keys" => Closing::Keys,
             _ => Closing::Protection,
         });
-        let move_ns = following::move_ns(Command::new("true"), &domains, closing).map_err(Failure::work)?;
+        let move_ns =
+            following::move_ns(Command::new("true"), &domains, closing, !self.let_cpus_sleep).map_err(Failure::work)?;
         let bounds = match wants_bounds {
             // Sizes and stays that gain are simulated on the machine as it was probed last, with the time of a move here.
             true => {
@@ -55,6 +56,7 @@ impl Run {
             settings: self.watching.sets().to_vec(),
             domains,
             closing,
+            awake: !self.let_cpus_sleep,
             bounds,
         };
         let mut supervisor =
