@@ -10,6 +10,7 @@
 mod begin;
 mod clock;
 mod closed;
+mod deciding;
 mod error;
 mod host;
 mod image;

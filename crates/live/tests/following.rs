@@ -44,7 +44,7 @@ fn eager(domains: Vec<CacheDomain>, closing: Closing) -> Asked {
         "eager=0",
         "rate=1000000",
         "idle=100",
-        // In less time of a phase more pages are touched than the time of a touch allows for.
+        // Phases are so short that a touch must count as little.
         "fault=100",
     ];
     Asked {

@@ -30,7 +30,7 @@ impl Finding {
         Finding {
             partition: pages(count),
             phase: Phase::new(0, phase_ns),
-            alone: Alone::default(),
+            alone: Alone::new(2),
         }
     }
 

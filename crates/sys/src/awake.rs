@@ -1,8 +1,8 @@
 //! Cpus that do not go to sleep while they have nothing to run.
 //!
 //! A cpu that sleeps may lose what its private caches hold: a deep state of sleep empties them, and a hypervisor gives the core to
-//! another guest. To wake it takes tens of microseconds. A thread of the lowest class (`SCHED_IDLE`) spins there instead, which anything
-//! else that wants the cpu interrupts at once.
+//! another guest. To wake it takes tens of microseconds. A thread of the lowest class (`SCHED_IDLE`) spins there instead. It runs while
+//! nothing else of its control group wants the cpu, and its time counts against the group's quota (`cpu.max`).
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ const PAUSES: u32 = 64;
 #[derive(Debug)]
 pub struct Awake {
     asked: Arc<AtomicU8>,
-    threads: Vec<Thread>,
+    /// With the kernel's number of each.
+    threads: Vec<(Thread, u32)>,
 }
 
 impl Awake {
@@ -35,22 +36,19 @@ impl Awake {
             asked: Arc::new(AtomicU8::new(ASLEEP)),
             threads: Vec::new(),
         };
-        let (ready, answers) = std::sync::mpsc::channel();
         for &cpu in cpus {
-            let (asked, ready) = (awake.asked.clone(), ready.clone());
+            let (ready, answer) = std::sync::mpsc::channel();
+            let asked = awake.asked.clone();
             let thread = thread::Builder::new().name(NAME.to_string()).spawn(move || {
-                let begun = affinity::allow(None, &[cpu]).and_then(|()| idle_class());
-                let runs = begun.is_ok();
-                // Nobody hears of it where another thread could not begin.
-                let _ = ready.send(begun);
-                if runs {
-                    spin(&asked);
-                }
+                // Nobody hears of it where the caller has ended.
+                let _ = ready.send(affinity::this_thread());
+                spin(&asked);
             })?;
-            awake.threads.push(thread.thread().clone());
-        }
-        for _ in cpus {
-            answers.recv().map_err(io::Error::other)??;
+            let number = answer.recv().map_err(io::Error::other)?;
+            awake.threads.push((thread.thread().clone(), number));
+            // From here: once it is of its class it may wait long for a busy cpu.
+            affinity::allow(Some(number), &[cpu])?;
+            set_class(number, libc::SCHED_IDLE)?;
         }
         Ok(awake)
     }
@@ -69,15 +67,19 @@ impl Awake {
     }
 
     fn wake(&self) {
-        self.threads.iter().for_each(Thread::unpark);
+        self.threads.iter().for_each(|(thread, _)| thread.unpark());
     }
 }
 
 impl Drop for Awake {
+    /// The threads end by themselves, and are not waited for.
     fn drop(&mut self) {
         self.asked.store(OVER, Ordering::Relaxed);
-        // They end by themselves, and are not waited for: a thread of their class may wait long for a busy cpu.
         self.wake();
+        for (_, number) in &self.threads {
+            // One that has ended has no class.
+            let _ = set_class(*number, libc::SCHED_OTHER);
+        }
     }
 }
 
@@ -91,11 +93,11 @@ fn spin(asked: &AtomicU8) {
     }
 }
 
-/// The calling thread runs only where nothing else wants to.
-fn idle_class() -> io::Result<()> {
+/// Pre: the thread is one of ours.
+fn set_class(thread: u32, class: i32) -> io::Result<()> {
     let none = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the kernel reads the parameter, which is there, and changes how this thread is scheduled only.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const none) } {
+    // SAFETY: the kernel reads the parameter, which is there, and changes how the thread is scheduled only.
+    match unsafe { libc::sched_setscheduler(thread.cast_signed(), class, &raw const none) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -117,7 +119,9 @@ mod tests {
             };
             tasks.iter().filter(|task| task.runs && ours(task.number)).count()
         };
+        let begun = std::time::Instant::now();
         while run() != running {
+            assert!(begun.elapsed().as_secs() < 60, "{} of {running} run", run());
             thread::sleep(std::time::Duration::from_millis(1));
         }
     }

@@ -54,7 +54,8 @@ impl Host {
         let first = (0..domains.count()).filter_map(|cache| domains.cpus(cache).next());
         let first: Vec<u32> = first.map(|cpu| cpus[cpu as usize]).collect();
         let mut host = Host {
-            awake: awake.then(|| Awake::begin(&first)).transpose()?,
+            // Where they cannot be kept awake, moves take longer, and that is all.
+            awake: awake.then(|| Awake::begin(&first).ok()).flatten(),
             image: Image::begin(&traced, closing)?,
             closed: Closed::by(closing),
             moments: Moments::default(),
@@ -103,6 +104,7 @@ impl Host {
             found: LiveFollowing::default(),
             traced,
         };
+        host.found.kept_awake = host.awake.as_ref().map_or(0, Awake::count);
         host.measure_move()?;
         Ok(host)
     }

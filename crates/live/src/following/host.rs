@@ -3,44 +3,26 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::time::Duration;
 
-use policy::{
-    Action, Cost, Domains, Following, Interest, Nature, Observation, Page, Policy, Prices, Ran, Tick, Touched, World,
-};
+use policy::{Action, Domains, Interest, Nature, Observation, Page, Policy, Ran, Tick, Touched, World};
 use results::{LiveClosing, LiveFollowing};
 use sys::awake::Awake;
 use sys::memory::PAGE;
 use sys::traced::{Closing, Event, On, Registers, Ticking, Traced};
 use sys::{Root, affinity, tasks, traced};
 
+use super::FollowingError;
 use super::clock::Clock;
 use super::closed::Closed;
 use super::image::Image;
 use super::moments::Moments;
 use super::stops::Other;
-use super::{Asked, FollowingError};
 
 /// The thread, by the policy's number: there is one.
 const THREAD: u32 = 0;
-/// A policy's tick is no shorter than this: each stops the program.
-const TICK_LEAST: Duration = Duration::from_millis(1);
-
-/// From one phase to the next, in us: four times as long as in the paper.
-const PERIOD_US: u64 = 4_000_000;
-
-/// Per mille of that time that a phase takes here.
-///
-/// A touch of a closed page takes tens of microseconds instead of one or two. In the paper's hundredth of a second a phase would see a
-/// hundred pages, and find no region. This one touches each page that can be in all caches some times over, as regions join step by step,
-/// and begins where an eighth of it may pass in touches; `regions.cost` bounds the time of all phases.
-fn share(domains: &Domains, touch_ns: u64) -> u64 {
-    const TOUCHES: u64 = 24;
-    let pages = u64::from(domains.count()) * domains.bytes / PAGE as u64;
-    let phase_ns = (TOUCHES * pages).saturating_mul(touch_ns);
-    phase_ns.div_ceil(PERIOD_US).clamp(10, 1000)
-}
+/// The policy is asked no more often than this: each time stops the program.
+const WAKE_LEAST: Duration = Duration::from_millis(1);
 
 pub struct Host {
     pub(super) traced: Traced,
@@ -107,49 +89,12 @@ impl Host {
         self.traced.process()
     }
 
-    /// The policy, with what a move takes here.
-    pub fn decide_by(&mut self, asked: &Asked) -> Result<(), FollowingError> {
-        // The policy takes the time of touches out of what it sees; the user's word on it goes first.
-        let of = asked
-            .policy
-            .of(policy::Kind::Threads)
-            .map_or("regions", |entry| entry.name);
-        let mut settings = vec![
-            format!("{of}.fault={}", self.switch_ns.max(1)),
-            format!("{of}.period={PERIOD_US}"),
-            format!("{of}.share={}", share(&self.domains, self.switch_ns)),
-        ];
-        settings.extend(asked.settings.iter().cloned());
-        let mut policy = policy::build(&asked.policy, &settings)?;
-        policy.take_prices(&Arc::new(Prices {
-            cost: Cost {
-                move_page_ns: 0.0,
-                recolor_page_ns: 0.0,
-                copy_page_ns: 0.0,
-                collapse_ns: 0.0,
-                touch_fault_ns: self.switch_ns as f64,
-                move_thread_ns: self.switch_ns as f64,
-            },
-            nodes: 1,
-            latency_ns: vec![0.0],
-            following: Following {
-                switch_ns: Some(self.switch_ns),
-                bounds: asked.bounds,
-                just_measured: asked.bounds.is_some(),
-            },
-        }));
-        self.interest = policy.interest();
-        self.clock.touch_ns = self.interest.touch_fault_ns;
-        self.policy = Some(policy);
-        Ok(())
-    }
-
     /// Runs the program to its end.
     pub fn run(mut self) -> Result<LiveFollowing, FollowingError> {
-        let tick = self.tick_time();
-        let ticking = Ticking::every(tick)?;
-        self.clock.begin(self.ran());
-        self.next_tick_ns = tick.as_nanos() as u64;
+        let ticking = Ticking::every(self.wake_time())?;
+        let mut ran = self.ran();
+        self.clock.begin(ran);
+        self.next_tick_ns = self.interest.tick_ns;
         let task = self.process();
         self.traced.go_on(task, On::Freely, 0)?;
         let status = loop {
@@ -166,9 +111,10 @@ impl Host {
                     self.others.remove(&ended);
                 }
                 Some(Event::Stopped(task, stop)) => {
-                    self.clock.stop(self.ran());
+                    if task == self.process() {
+                        self.clock.stop(self.ran());
+                    }
                     let handled = self.stopped(task, stop);
-                    self.clock.go_on(self.ran());
                     // If it was killed while it was handled, its end is the next event.
                     if let Err(error) = handled
                         && !traced::has_died(&error)
@@ -178,9 +124,13 @@ impl Host {
                         self.step_aside(&format!("it cannot be followed any more: {error}"), again)?;
                     }
                 }
-                None => {}
+                None => {
+                    // Cpus sleep as long as the program does.
+                    let before = std::mem::replace(&mut ran, self.ran());
+                    self.keep_awake(ran != before);
+                }
             }
-            if self.is_followed() && self.now_ns() >= self.next_tick_ns {
+            if self.is_followed() && self.is_due() {
                 self.interrupt_if_running();
             }
         };
@@ -200,8 +150,28 @@ impl Host {
         self.clock.now_ns(ran)
     }
 
-    fn tick_time(&self) -> Duration {
-        Duration::from_nanos(self.interest.tick_ns).max(TICK_LEAST)
+    /// How often it is looked whether the policy is to be asked: twice as often as it may be due.
+    fn wake_time(&self) -> Duration {
+        Duration::from_nanos(self.interest.tick_ns.min(self.interest.accessed_ns) / 2).max(WAKE_LEAST)
+    }
+
+    /// Whether the policy is to be told of accessed pages, or of a tick.
+    pub(super) fn is_due(&mut self) -> bool {
+        self.now_ns() >= self.next_scan_ns.min(self.next_tick_ns)
+    }
+
+    /// Keeps cpus from sleeping while the program runs and anything is closed.
+    pub(super) fn keep_awake(&self, runs: bool) {
+        if let Some(awake) = &self.awake {
+            awake.keep(runs && self.closed.is_any());
+        }
+    }
+
+    /// The stopped thread goes on.
+    pub(super) fn resume(&mut self, on: On, signal: i32) -> io::Result<()> {
+        let ran = self.ran();
+        self.clock.go_on(ran);
+        self.traced.go_on(self.process(), on, signal)
     }
 
     /// A thread that sleeps, or is in a system call, has touched nothing; it is left alone.
@@ -235,6 +205,7 @@ impl Host {
         }
         self.policy_report();
         self.policy = None;
+        self.awake = None;
         self.found.stepped_aside = Some(why.to_string());
         if let Some(number) = again {
             self.traced.make_call_again(task, number)?;
@@ -296,7 +267,6 @@ impl Host {
                 Closing::Protection => LiveClosing::Mprotect,
             },
             move_ns: self.switch_ns,
-            kept_awake: self.awake.as_ref().map_or(0, Awake::count),
             wall_ns: self.clock.wall_ns(),
             own_ns: sys::clock::thread_time().as_nanos() as u64,
             ..self.found
@@ -332,9 +302,8 @@ impl Host {
         self.image.stale |= !self.closed.is_any();
         let (cpu, space) = (self.cpu(), self.space);
         let now_ns = self.now_ns();
-        self.next_tick_ns = now_ns + self.tick_time().as_nanos() as u64;
         if now_ns >= self.next_scan_ns {
-            self.next_scan_ns = now_ns + self.interest.accessed_ns.max(1);
+            self.next_scan_ns = now_ns + self.interest.accessed_ns.max(WAKE_LEAST.as_nanos() as u64);
             self.look()?;
             let present = self.image.present(&self.traced)?;
             let accessed = self.moments.accessed(space, present.into_iter());
@@ -344,12 +313,17 @@ impl Host {
             );
             self.carry_out(&actions, cpu)?;
         }
-        let tick = Observation::Tick(Tick {
-            cpu,
-            ran: Some(Ran { thread: THREAD, space }),
-        });
-        let actions = self.observe(|policy, world, actions| policy.observe(&tick, world, actions), cpu);
-        self.carry_out(&actions, cpu)?;
+        if now_ns >= self.next_tick_ns {
+            // At whole multiples, as in the simulator: phases begin and end there.
+            let tick_ns = self.interest.tick_ns.max(WAKE_LEAST.as_nanos() as u64);
+            self.next_tick_ns = now_ns - now_ns % tick_ns + tick_ns;
+            let tick = Observation::Tick(Tick {
+                cpu,
+                ran: Some(Ran { thread: THREAD, space }),
+            });
+            let actions = self.observe(|policy, world, actions| policy.observe(&tick, world, actions), cpu);
+            self.carry_out(&actions, cpu)?;
+        }
         self.write_keys()?;
         self.settle()
     }
@@ -384,7 +358,7 @@ impl Host {
                 self.closed.set(page, closed & !(1 << at));
             }
             // A thread that touches page after page hardly runs when it is to be interrupted.
-            if self.now_ns() >= self.next_tick_ns {
+            if self.is_due() {
                 return self.tick();
             }
         }
@@ -443,9 +417,7 @@ impl Host {
 
     /// Where anything is closed, the thread stays on its cpu and has the rights of that; else it runs as Linux has it.
     pub(super) fn settle(&mut self) -> io::Result<()> {
-        if let Some(awake) = &self.awake {
-            awake.keep(self.closed.is_any());
-        }
+        self.keep_awake(true);
         if self.closed.is_any() {
             let cpu = self.cpu();
             self.keep_on(cpu)?;
@@ -489,24 +461,5 @@ impl Host {
         self.moments.begin_anew();
         self.space += 1;
         self.settle()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn phases_are_as_long_as_touches_take() {
-        let domains = |bytes| Domains {
-            bytes,
-            of_cpu: vec![0, 1],
-            ..Domains::none(2)
-        };
-        // 1024 pages, 24 times 80 us each: 1.97 of 4 s; and what a touch takes in the simulator.
-        assert_eq!(share(&domains(2 << 20), 80_000), 492);
-        assert_eq!(share(&domains(2 << 20), 1_500), 10);
-        assert_eq!(share(&domains(16 << 10), 80_000), 10);
-        assert_eq!(share(&domains(1 << 30), 80_000), 1000);
     }
 }

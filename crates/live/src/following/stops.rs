@@ -46,18 +46,21 @@ impl Host {
             Stop::Enters => return self.enters(),
             Stop::Leaves => self.leaves()?,
             Stop::Interrupted => self.interrupted()?,
-            Stop::Group => return self.traced.go_on(task, On::Resting, 0),
+            Stop::Group => {
+                self.keep_awake(false);
+                return self.resume(On::Resting, 0);
+            }
             Stop::Began { task, vfork } => self.began(task, vfork)?,
             Stop::Exec => {
                 // What the kernel returns from the call is only written after this stop.
                 self.fresh = true;
-                return self.traced.go_on(task, On::ToCalls, 0);
+                return self.resume(On::ToCalls, 0);
             }
         }
         self.go_on(0)
     }
 
-    fn go_on(&self, signal: i32) -> io::Result<()> {
+    fn go_on(&mut self, signal: i32) -> io::Result<()> {
         if self.left {
             return Ok(());
         }
@@ -65,7 +68,7 @@ impl Host {
             true => On::ToCalls,
             false => On::Freely,
         };
-        self.traced.go_on(self.process(), on, signal)
+        self.resume(on, signal)
     }
 
     /// The thread touches a page that we have closed.
@@ -104,7 +107,7 @@ impl Host {
         if !line(&status(task), "SigCgt:").contains(signal) {
             return self.go_on(signal);
         }
-        self.traced.go_on(task, On::OneStep, signal)?;
+        self.resume(On::OneStep, signal)?;
         let event = loop {
             if let Some(event) = self.traced.wait(Some(task))? {
                 break event;
@@ -180,7 +183,7 @@ impl Host {
             }
             _ => {}
         }
-        self.traced.go_on(task, On::ToCalls, 0)
+        self.resume(On::ToCalls, 0)
     }
 
     /// Whether a call begins a process with a copy of this one's memory.
@@ -273,6 +276,10 @@ impl Host {
             return Ok(());
         }
         self.traced.begin_call_again(task)?;
+        // It was asked at a touch meanwhile.
+        if !self.is_due() {
+            return Ok(());
+        }
         self.ignores_faults = line(&status, "SigIgn:").contains(Stop::FAULT);
         if line(&status, "Seccomp:") != Set(0) {
             return self.step_aside(

@@ -56,6 +56,13 @@ pub const PARAMS: &[Param] = &[
         25,
     ),
     param(
+        "alone",
+        "a page that came without others of its region so often in eight phases is used from everywhere (ours)",
+        "times",
+        1,
+        2,
+    ),
+    param(
         "idle",
         "q: regions left for less belong together (section 3.2); 0: as `stay-least`",
         "us",
@@ -166,6 +173,7 @@ pub struct Rules {
     pub period_ns: u64,
     pub phase_ns: u64,
     pub eager: u64,
+    pub alone: u64,
     /// Per mille; `None`: phases take what they take.
     pub cost: Option<u64>,
     pub idle_ns: u64,
@@ -213,6 +221,7 @@ impl Rules {
             period_ns,
             phase_ns: ((u128::from(period_ns) * share / 1000) as u64).max(1),
             eager: settings.integer("eager"),
+            alone: settings.integer("alone"),
             cost: set("cost"),
             idle_ns: set_ns("idle").unwrap_or(bounds.stay_least_ns),
             scan_ns: ns("scan"),

@@ -44,18 +44,26 @@ pub struct Phase {
 pub const SEVERAL: usize = 4;
 
 /// How often pages came alone where another region was in use. A phase is too short to tell: it may see as little as one change.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Alone {
+    /// A page that came alone so often is used from everywhere. What that costs is small: each cache that wants it has it.
+    times: u64,
     phases: u64,
     /// By page: how often, and in which phase last.
-    pages: FxHashMap<u32, (u32, u64)>,
+    pages: FxHashMap<u32, (u64, u64)>,
 }
 
 impl Alone {
-    /// A page that came alone so often is used from everywhere. What that costs is small: each cache that wants it has it.
-    const TIMES: u32 = 2;
     /// Phases after which it is forgotten.
     const PHASES: u64 = 8;
+
+    pub fn new(times: u64) -> Alone {
+        Alone {
+            times,
+            phases: 0,
+            pages: FxHashMap::default(),
+        }
+    }
 
     pub fn next_phase(&mut self) {
         self.phases += 1;
@@ -68,7 +76,7 @@ impl Alone {
             *times = 0;
         }
         (*times, *phase) = (*times + 1, self.phases);
-        *times >= Self::TIMES
+        *times >= self.times
     }
 }
 

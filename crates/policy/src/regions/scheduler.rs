@@ -79,9 +79,11 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
 
 impl Regions {
     fn new(settings: &Settings) -> Regions {
+        let rules = Rules::new(settings, &Following::default());
         Regions {
             settings: settings.clone(),
-            rules: Rules::new(settings, &Following::default()),
+            alone: Alone::new(rules.alone),
+            rules,
             page_bytes: 0,
             domains: Domains::none(0),
             partition: Partition::default(),
@@ -92,7 +94,6 @@ impl Regions {
             closing: Closing::default(),
             switches: Switches::default(),
             phase: None,
-            alone: Alone::default(),
             next_phase_ns: Vec::new(),
             phases_ns: Vec::new(),
             shared_ns: 0,

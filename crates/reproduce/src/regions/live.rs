@@ -179,7 +179,7 @@ impl Reproduction<'_> {
              by the rule of what a move takes; cpus of both caches are kept from sleeping while pages are closed",
             domains.len(),
             cache >> 10,
-            READS >> 20,
+            READS / 1_000_000,
         ));
         Ok(())
     }
