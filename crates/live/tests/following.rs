@@ -46,6 +46,7 @@ fn eager(domains: Vec<CacheDomain>, closing: Closing) -> Asked {
         "idle=100",
         // Phases are so short that a touch must count as little.
         "fault=100",
+        "alone=2",
     ];
     Asked {
         policy: "regions".parse().unwrap(),

@@ -13,7 +13,7 @@ const PERIOD_US: u64 = 4_000_000;
 
 /// Times that a page comes alone in a phase that sees a thousand changes from one region to another, and not one or two: in the first
 /// one many do, before their regions are found.
-const ALONE: u64 = 32;
+const ALONE: u64 = 8;
 
 /// Per mille of the time from one phase to the next that a phase takes here.
 ///
