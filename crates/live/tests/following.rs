@@ -112,7 +112,7 @@ fn random_changes(asked: &Asked) {
     let folder = TempDir::new().unwrap();
     let program = built(&folder, &sources().join("changes.c"));
     let (mut moves, mut touches, mut calls) = (0, 0, 0);
-    let seeds = if is_guest() { 3 } else { harness::cases(10) };
+    let seeds = if is_guest() { 1 } else { harness::cases(10) };
     let enough = |moves, touches, calls| match is_guest() {
         true => touches > 500 && calls > 50,
         false => moves > 100 && touches > 1000 && calls > 1000,
