@@ -352,6 +352,8 @@ class PoliciesInPython(unittest.TestCase):
             (lambda seen: [{"action": "copy", "page": seen["page"], "node": 0, "cpu": 1}], "`cpu` is none of node, page, action"),
             (lambda seen: [{"action": "move_thread", "thread": 99, "cpu": 0}], "no thread 99 yet"),
             (lambda seen: [{"action": "move_thread", "thread": seen["thread"]}], "lacks `cpu`"),
+            (lambda seen: [{"action": "allow", "thread": seen["thread"]}], "lacks `cpus`"),
+            (lambda seen: [{"action": "allow", "thread": seen["thread"], "cpus": [77]}], "no cpu 77"),
         ):
             policy.answer = answer
             with self.assertRaisesRegex(domicile.DomicileError, f"Acting: `observe` gave .*{says}"):

@@ -1,14 +1,16 @@
 /*
  * memlat: random reads in several regions of memory in turn (Lee and Schwan, "Region Scheduling", ASPLOS 2012, section 3.1).
  *
- * memlat BYTES REGIONS STAY READS
+ * memlat BYTES REGIONS STAY READS [LAST]
  *   BYTES    of each region
  *   REGIONS  how many there are; they take turns
  *   STAY     reads in a region before the next has its turn
  *   READS    in all
+ *   LAST     so many of them, at the end, are timed by themselves as well
  *
  * Each region is one cycle of pointers through all its lines in random order: a read waits for the one before. Prints the
- * nanoseconds for each read, and the sum of the lines, counted from their region's first, at which stays ended.
+ * nanoseconds for each read, and the sum of the lines, counted from their region's first, at which stays ended. With LAST, the
+ * nanoseconds for each of the last reads follow; they begin with a stay.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -68,14 +70,21 @@ static struct line *region(uint64_t lines)
     return first;
 }
 
+/* Nanoseconds. */
+static double between(struct timespec begin, struct timespec end)
+{
+    return (end.tv_sec - begin.tv_sec) * 1e9 + (end.tv_nsec - begin.tv_nsec);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: memlat BYTES REGIONS STAY READS\n");
+    if (argc != 5 && argc != 6) {
+        fprintf(stderr, "usage: memlat BYTES REGIONS STAY READS [LAST]\n");
         return 2;
     }
     uint64_t bytes = number(argv[1], "BYTES"), regions = number(argv[2], "REGIONS");
     uint64_t stay = number(argv[3], "STAY"), reads = number(argv[4], "READS");
+    uint64_t last = argc == 6 ? number(argv[5], "LAST") : 0;
     uint64_t lines = (bytes + 4095) / 4096 * (4096 / LINE);
     struct line **first = malloc(regions * sizeof *first), **at = malloc(regions * sizeof *at);
     if (!first || !at) {
@@ -85,10 +94,14 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; i < regions; i++)
         first[i] = at[i] = region(lines);
 
-    struct timespec begin, end;
-    uint64_t sum = 0, left = reads;
+    struct timespec begin, late, end;
+    uint64_t sum = 0, left = reads, timed = 0;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (uint64_t turn = 0; left > 0; turn++) {
+        if (left <= last && !timed) {
+            clock_gettime(CLOCK_MONOTONIC, &late);
+            timed = left;
+        }
         uint64_t now = left < stay ? left : stay;
         struct line *line = at[turn % regions];
         for (uint64_t i = 0; i < now; i++)
@@ -98,7 +111,9 @@ int main(int argc, char **argv)
         left -= now;
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
-    double ns = (end.tv_sec - begin.tv_sec) * 1e9 + (end.tv_nsec - begin.tv_nsec);
-    printf("%.2f ns a read, sum %llu\n", ns / reads, (unsigned long long)sum);
+    printf("%.2f ns a read, sum %llu", between(begin, end) / reads, (unsigned long long)sum);
+    if (timed)
+        printf("; %.2f ns a read of the last %llu", between(late, end) / timed, (unsigned long long)timed);
+    printf("\n");
     return 0;
 }

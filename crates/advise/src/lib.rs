@@ -70,7 +70,7 @@ pub use names::policies;
 pub use settings::{Policies, Progress, Settings};
 pub use sharing::{PlacementForm, matters as placement_matters, placement, placement_text};
 pub use slots::gains as slots_gain;
-pub use words::{cdpc_in_words, regions_in_words, slots_in_words};
+pub use words::{cdpc_in_words, pairing_in_words, regions_in_words, slots_in_words};
 pub use work::class_in_words;
 
 /// What placing a program's pages, putting its work in order and partitioning the cache would gain, and where its time goes.

@@ -1,6 +1,8 @@
 //! What policies were given and what came of it, in a line for people.
 
-use results::{Cdpc, Regions, RegionsProcess, RegionsSource, RegionsVerdict, Slots, bytes, count, nanoseconds};
+use results::{
+    Cdpc, Pairing, Regions, RegionsProcess, RegionsSource, RegionsVerdict, Slots, bytes, count, nanoseconds,
+};
 
 /// A number of things: `1 page`, `3 pages`.
 pub fn many(number: u64, what: &str) -> String {
@@ -72,6 +74,45 @@ pub fn cdpc_in_words(cdpc: &Cdpc) -> String {
         );
     }
     text
+}
+
+/// The caches of processes, and the reason.
+pub fn pairing_in_words(pairing: &Pairing) -> String {
+    if pairing.why.is_empty() && pairing.caches != 1 {
+        return "pairing: the run was too short; three intervals pass before the first decision (`pairing.interval`)"
+            .to_string();
+    }
+    if pairing.caches < 2 {
+        return "pairing: the machine has one outermost cache for all its cpus; there is nothing to choose".to_string();
+    }
+    let processes = pairing.processes.iter().map(|process| {
+        let place = match (process.domains.as_deref(), &process.why) {
+            (Some([one]), _) => format!("cache {one}"),
+            (Some(several), _) => format!("{} caches", several.len()),
+            (None, Some(why)) => format!("no place: {why}"),
+            (None, None) => "no place".to_string(),
+        };
+        let size = process.working_set_bytes.map_or("size not known".to_string(), bytes);
+        format!("process {}: {size}, {place}", process.process)
+    });
+    let processes: Vec<String> = processes.collect();
+    let fullest = match pairing.fullest_before_bytes.zip(pairing.fullest_after_bytes) {
+        Some((before, after)) if after < before => format!(
+            "; the fullest cache has {} to hold, instead of {} at worst",
+            bytes(after),
+            bytes(before)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "pairing: {} of {} ({}); {} of a process: {}{fullest}. {}",
+        many(pairing.caches.into(), "cache"),
+        bytes(pairing.cache_bytes),
+        pairing.cache,
+        many(pairing.actions_count, "move"),
+        pairing.why,
+        processes.join("; ")
+    )
 }
 
 /// What regions were found, and what became of them.
@@ -176,5 +217,43 @@ fn verdict(process: &RegionsProcess, regions: &Regions) -> String {
                 _ => format!("{why}; ordinary scheduling"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use results::PairedProcess;
+
+    use super::*;
+
+    #[test]
+    fn pairing_says_what_became_of_each_process() {
+        let mut pairing = Pairing::default();
+        assert!(pairing_in_words(&pairing).contains("the run was too short"));
+        pairing.caches = 1;
+        assert!(pairing_in_words(&pairing).contains("there is nothing to choose"));
+        let process = |number, domains, why: Option<&str>| PairedProcess {
+            process: number,
+            working_set_bytes: Some(1 << 20),
+            domains,
+            why: why.map(String::from),
+            ..PairedProcess::default()
+        };
+        pairing = Pairing {
+            cache: "L2".to_string(),
+            caches: 2,
+            cache_bytes: 2 << 20,
+            processes: vec![process(0, Some(vec![1]), None), process(1, None, Some("it is idle"))],
+            fullest_before_bytes: Some(2 << 20),
+            fullest_after_bytes: Some(1 << 20),
+            why: "a reason".to_string(),
+            actions_count: 1,
+            ..Pairing::default()
+        };
+        assert_eq!(
+            pairing_in_words(&pairing),
+            "pairing: 2 caches of 2.00 MB (L2); 1 move of a process: a reason; the fullest cache has 1.00 MB to hold, instead of \
+             2.00 MB at worst. process 0: 1.00 MB, cache 1; process 1: 1.00 MB, no place: it is idle"
+        );
     }
 }

@@ -5,6 +5,7 @@
 //! thread the cpus that it had before, and says what became of it all. Programs are not changed and need not know.
 #![forbid(unsafe_code)]
 
+mod counters;
 mod decisions;
 mod error;
 #[cfg(test)]

@@ -418,6 +418,19 @@ fn tlb(tlb: &Tlb) -> Result<(), Fault> {
     }
     range("tlb.walkers", tlb.walkers, 0, 256)?;
     latency("tlb.huge_refill_ns", tlb.huge_refill_ns.unwrap_or(0.0))?;
+    let (mut pages, mut refill_ns) = (0, tlb.refill_ns);
+    for far in &tlb.far {
+        range("tlb.far.pages", far.pages, pages + 1, 1 << 24)?;
+        latency("tlb.far.refill_ns", far.refill_ns)?;
+        if far.refill_ns < refill_ns {
+            return Err(Fault::value(
+                "tlb.far.refill_ns",
+                far.refill_ns,
+                format!("at least {refill_ns}, as nearer pages have"),
+            ));
+        }
+        (pages, refill_ns) = (far.pages, far.refill_ns);
+    }
     latency("tlb.refill_ns", tlb.refill_ns)
 }
 

@@ -40,6 +40,7 @@
 //! | `tlb.wired` | 0 | entries that the kernel keeps |
 //! | `tlb.walkers` | 0 | page walks of a cpu at a time, up to 256, for machines with `[core]`; 0: any number |
 //! | `tlb.huge_refill_ns` | huge pages are translated whole | what a walk takes on huge pages that the host of a guest keeps in small ones |
+//! | `[[tlb.far]]` | none | see [`FarPages`]: `pages`, `refill_ns`, which both grow from one to the next |
 //! | `[memory]` | | `local_ns` |
 //! | `memory.nodes` | 1 | |
 //! | `memory.remote_ns` | `local_ns` | required where there are several nodes |
@@ -84,7 +85,7 @@ use crate::error::{Fault, MachineError, nearest};
 use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
 use crate::model::{
-    Cache, Core, Gains, HugeData, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement,
+    Cache, Core, FarPages, Gains, HugeData, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement,
     SoftwarePrefetch, Stride, Tier, Tlb, Write,
 };
 use crate::presets::{preset, presets};
@@ -381,9 +382,23 @@ fn tlb(mut keys: Keys, lines: &mut Lines) -> Result<Tlb, Fault> {
         refill_ns: keys.required_number("refill_ns", lines)?,
         walkers: keys.u32("walkers", lines)?.unwrap_or(0),
         huge_refill_ns: keys.number("huge_refill_ns", lines)?,
+        far: keys
+            .tables("far", lines)?
+            .into_iter()
+            .map(|keys| far(keys, lines))
+            .collect::<Result<_, _>>()?,
     };
     keys.finish(lines)?;
     Ok(tlb)
+}
+
+fn far(mut keys: Keys, lines: &mut Lines) -> Result<FarPages, Fault> {
+    let far = FarPages {
+        pages: keys.required_u32("pages", lines)?,
+        refill_ns: keys.required_number("refill_ns", lines)?,
+    };
+    keys.finish(lines)?;
+    Ok(far)
 }
 
 fn memory(mut keys: Keys, lines: &mut Lines) -> Result<Memory, Fault> {

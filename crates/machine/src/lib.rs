@@ -22,7 +22,7 @@ pub use format::{from_toml, load};
 pub use frame_colors::{ColorSource, Colors, NotColors};
 pub use host::{HostReport, HugePages, Note, Trust, host};
 pub use model::{
-    Cache, Core, Gains, HugeData, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement,
+    Cache, Core, FarPages, Gains, HugeData, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement,
     SoftwarePrefetch, Stride, Tier, Tlb, Write,
 };
 pub use presets::{Preset, presets};

@@ -291,6 +291,19 @@ pub struct Tlb {
     /// `None`: it has one for the huge page, and a walk takes `refill_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub huge_refill_ns: Option<f64>,
+    /// The fewest pages first. Empty: a walk takes the same for every page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub far: Vec<FarPages>,
+}
+
+/// Page tables that do not stay in a cache: a walk finds a line of them, with the entries of eight pages, only if it was one of the last
+/// that were walked to. Of a guest, two tables are walked, its own and its host's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FarPages {
+    /// The last lines have the entries of so many pages.
+    pub pages: u32,
+    /// What a walk to any other page takes, if it is not farther still.
+    pub refill_ns: f64,
 }
 
 /// Where a machine does not say how long.

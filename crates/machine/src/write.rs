@@ -27,6 +27,11 @@ impl Machine {
             if let Some(huge_refill_ns) = tlb.huge_refill_ns {
                 out.key("huge_refill_ns", number(huge_refill_ns));
             }
+            for far in &tlb.far {
+                out.header("[[tlb.far]]");
+                out.key("pages", far.pages);
+                out.key("refill_ns", number(far.refill_ns));
+            }
         }
         let memory = &self.memory;
         out.header("[memory]");

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use machine::{
-    Cache, Core, Gains, HugeData, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement,
+    Cache, Core, FarPages, Gains, HugeData, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement,
     SoftwarePrefetch, Stride, Tier, Tlb, Write, from_toml, load, presets,
 };
 use proptest::prelude::*;
@@ -469,6 +469,12 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 refill_ns,
                 walkers: ways % 3,
                 huge_refill_ns: (ways % 2 == 1).then_some(12.5),
+                far: (0..ways % 3)
+                    .map(|tier| FarPages {
+                        pages: 12_288 + tier,
+                        refill_ns: refill_ns + 200.25,
+                    })
+                    .collect(),
             }),
             memory: Memory {
                 nodes,

@@ -77,9 +77,11 @@ fn walked(lines: Lines, sizes: &[u64], page_bytes: u64, effort: Effort) -> Vec<P
 
 /// Time that the TLB adds to a load, over the bytes of the pages used: loads of one line a page,
 /// less loads of as many lines side by side, which the caches serve as well.
-pub fn pages(page_bytes: u64, effort: Effort) -> Vec<Point> {
+///
+/// Of `most` bytes at most, or of as many as any TLB reaches.
+pub fn pages(page_bytes: u64, most: u64, effort: Effort) -> Vec<Point> {
     let mut random = Random(0xd1b5_4a32_d192_ed03);
-    let counts = page_counts();
+    let counts = page_counts((most / page_bytes).max(SMALL));
     let most = counts.iter().max().map_or(0, |count| count * page_bytes);
     let mut room = vec![0u32; (most / 4) as usize];
     let sizes: Vec<u64> = counts.iter().map(|count| count * page_bytes).collect();
@@ -88,10 +90,15 @@ pub fn pages(page_bytes: u64, effort: Effort) -> Vec<Point> {
     })
 }
 
-/// From fewer pages than any TLB has entries to more than any has; quarters of each octave where second-level TLBs end.
-fn page_counts() -> Vec<u64> {
-    let quarters = (8..14).flat_map(|bits| (4..8).map(move |quarters| quarters << (bits - 2)));
-    (4..8).map(|bits| 1 << bits).chain(quarters).chain([1 << 14]).collect()
+/// More pages than any TLB has entries.
+const SMALL: u64 = 1 << 14;
+
+/// From fewer pages than any TLB has entries to so many that their tables leave the caches, but `most` at most; quarters of each
+/// octave where second-level TLBs and tables end.
+fn page_counts(most: u64) -> Vec<u64> {
+    let quarters = (8..15).flat_map(|bits| (4..8).map(move |quarters| quarters << (bits - 2)));
+    let counts = (4..8).map(|bits| 1 << bits).chain(quarters).chain([1 << 15, 1 << 16]);
+    counts.filter(|&count| count <= most).collect()
 }
 
 /// The same of so many bytes in huge pages, where the system gives them: what its translation adds to a load of one line of each small

@@ -5,7 +5,7 @@
 
 use super::processor::{self, Faults, Processor, Sets};
 use super::{Effort, Measured, Point};
-use machine::{Cache, Core, HostReport, Kind, Machine, MachineError, Note, Prefetch, Stride, Trust, host};
+use machine::{Cache, Core, FarPages, HostReport, Kind, Machine, MachineError, Note, Prefetch, Stride, Trust, host};
 
 /// This machine, with the figures that were kept since its last boot.
 ///
@@ -135,16 +135,25 @@ fn take_translation(report: &mut HostReport, measured: &Measured) {
     tlb.refill_ns = tenths(refill);
     tlb.walkers = measured.walkers.unwrap_or(tlb.walkers);
     tlb.huge_refill_ns = measured.huge_refill_ns.map(tenths);
+    let far = measured.far.iter().map(|far| FarPages {
+        pages: (far.bytes / page_bytes).clamp(1, 1 << 24) as u32,
+        refill_ns: tenths(far.refill_ns).max(tlb.refill_ns),
+    });
+    tlb.far = far.collect();
     let at_once = match tlb.walkers {
         0 => String::new(),
         walkers => format!(", {walkers} of them at a time"),
     };
+    let far = tlb.far.iter();
+    let far: String = far
+        .map(|far| format!("; {} ns beyond {} pages", far.refill_ns, far.pages))
+        .collect();
     let huge = match tlb.huge_refill_ns {
         None => String::new(),
         Some(ns) => format!("; on huge pages, which the host keeps in small ones, {ns} ns"),
     };
     let text = format!(
-        "reaches {} KiB of small pages; beyond, translation adds {} ns to a load of another page{at_once}{huge}",
+        "reaches {} KiB of small pages; beyond, translation adds {} ns to a load of another page{at_once}{far}{huge}",
         reach >> 10,
         tlb.refill_ns
     );

@@ -1,6 +1,6 @@
 //! Where a curve of times over working sets rises: pure arithmetic, no clock.
 
-use super::Point;
+use super::{Far, Point};
 
 /// A capacity, and the times of loads within and beyond it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,6 +128,29 @@ pub fn reach(curve: &[Point], private_ns: f64) -> Option<Knee> {
         inside_ns: inside.ns,
         outside_ns: outside.ns,
     })
+}
+
+/// Page tables are said to leave a cache where a walk over twice as many pages adds so many times as much.
+const STEP: f64 = 1.5;
+
+/// Where page tables leave the caches, step by step: the curve crosses the geometric mean of what a walk adds before and after.
+pub fn far(curve: &[Point], reach: &Knee) -> Vec<Far> {
+    let curve = rising(curve);
+    let from = |bytes: u64| curve.iter().find(|point| point.bytes >= bytes);
+    let (mut steps, mut before) = (Vec::new(), reach.outside_ns);
+    let mut bytes = reach.bytes * BEYOND;
+    while let Some(twice) = from(2 * bytes) {
+        if twice.ns >= STEP * before {
+            let limit = (before * twice.ns).sqrt();
+            steps.extend(curve.iter().rfind(|point| point.ns <= limit).map(|inside| Far {
+                bytes: inside.bytes,
+                refill_ns: twice.ns,
+            }));
+            before = twice.ns;
+        }
+        bytes *= 2;
+    }
+    steps
 }
 
 #[cfg(test)]
@@ -283,5 +306,22 @@ mod tests {
         ]);
         let knee = reach(&steps, 4.8).unwrap();
         assert_eq!((knee.bytes, knee.outside_ns), (6 * M, 17.7));
+        let tables = curve(&[
+            (256 * K, 0.0),
+            (4 * M, 3.6),
+            (6 * M, 5.2),
+            (8 * M, 10.6),
+            (10 * M, 16.3),
+            (32 * M, 16.8),
+            (64 * M, 19.4),
+            (80 * M, 55.7),
+            (96 * M, 67.0),
+            (128 * M, 72.8),
+            (256 * M, 155.8),
+        ]);
+        let knee = reach(&tables, 4.8).unwrap();
+        let steps = far(&tables, &knee);
+        let steps: Vec<(u64, f64)> = steps.iter().map(|far| (far.bytes, far.refill_ns)).collect();
+        assert_eq!(steps, [(64 * M, 67.0), (128 * M, 155.8)]);
     }
 }

@@ -64,6 +64,9 @@ pub struct Measured {
     /// What translation adds to a load on huge pages of as many bytes; none where they are translated whole.
     #[serde(default)]
     pub huge_refill_ns: Option<f64>,
+    /// Where page tables leave the caches, step by step; none where that was not seen.
+    #[serde(default)]
+    pub far: Vec<Far>,
     /// What others bring into the last level; none where this process loses nothing to them.
     #[serde(default)]
     pub others: Option<Others>,
@@ -71,6 +74,15 @@ pub struct Measured {
     pub curve: Vec<Point>,
     /// Time that the TLB adds, over bytes of pages of which one line each is used.
     pub tlb_curve: Vec<Point>,
+}
+
+/// Page tables that leave the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Far {
+    /// Bytes of pages whose entries stay.
+    pub bytes: u64,
+    /// What translation adds to a load of a page clearly beyond that, in nanoseconds.
+    pub refill_ns: f64,
 }
 
 /// How much time a measurement may take.
@@ -172,7 +184,7 @@ pub fn measure(effort: Effort) -> Measured {
     let described = Described::of_this_machine();
     let sizes = sizes(described.innermost, described.largest, effort);
     let curve = timed(&sizes, Vec::new(), &described, effort);
-    let tlb_curve = chase::pages(described.page_bytes, effort);
+    let tlb_curve = chase::pages(described.page_bytes, described.largest, effort);
     let figures = figures(curve, tlb_curve, &described, effort);
     Measured {
         walkers: walkers(&figures, described.page_bytes, effort),
@@ -259,6 +271,7 @@ fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, described: &Described, effo
         refill_ns: reach.map(|reach| reach.outside_ns),
         walkers: None,
         huge_refill_ns: None,
+        far: reach.map_or_else(Vec::new, |reach| knee::far(&tlb_curve, &reach)),
         others: None,
         curve,
         tlb_curve,

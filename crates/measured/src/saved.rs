@@ -151,6 +151,7 @@ mod tests {
             refill_ns: None,
             walkers: None,
             huge_refill_ns: None,
+            far: Vec::new(),
             others: Some(Others {
                 bytes: 8 << 20,
                 gbps: 1.5,

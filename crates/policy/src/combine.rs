@@ -108,6 +108,10 @@ impl Policy for Combined {
         self.parts.iter().find_map(|part| part.slots())
     }
 
+    fn pairing(&self) -> Option<results::Pairing> {
+        self.parts.iter().find_map(|part| part.pairing())
+    }
+
     fn regions(&self) -> Option<results::Regions> {
         self.parts.iter().find_map(|part| part.regions())
     }

@@ -294,8 +294,20 @@ const REGISTRY: &[Entry] = &[
         summary: "pages that are used together get a cache, and threads run where the cache of what they touch is",
         source: "Lee12, sections 3 and 4",
         params: regions::params::PARAMS,
-        traits: Traits::NONE,
+        traits: Traits {
+            follows: true,
+            ..Traits::NONE
+        },
         build: regions::scheduler::build,
+    },
+    Entry {
+        name: "pairing",
+        kind: Kind::Threads,
+        summary: "whole processes get a cache, a large working set beside a small one, as `daemon --regions` does it on a running system",
+        source: "the balancer of Lee12, section 4, over processes",
+        params: regions::pairing::simulated::PARAMS,
+        traits: Traits::NONE,
+        build: regions::pairing::simulated::build,
     },
 ];
 
@@ -389,6 +401,11 @@ mod tests {
             assert_eq!(traits.summaries, wants(HomesFrom::Summaries), "{name}");
             let misses = interest.cache_misses > 0 || interest.tlb_misses > 0;
             assert_eq!(later.on_misses(), misses, "{name}");
+            assert_eq!(
+                traits.follows,
+                entry.kind == Kind::Threads && interest.touches,
+                "{name}"
+            );
             let touches = entry.kind == Kind::Home && interest.touches;
             assert_eq!(later == Later::Balanced, touches, "{name}");
             let choices = [Choice::ByAddress, Choice::ByTouch].map(Choice::policy);

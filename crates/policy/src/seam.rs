@@ -35,7 +35,7 @@ pub struct World {
     pub caches: Option<Caches>,
     /// The outermost caches of which there are several, for policies that run threads where their data is cached.
     pub domains: Option<Arc<Domains>>,
-    /// Threads that run on each cpu or wait for their turn on it; kept up for policies that hear of touches, else empty.
+    /// Threads that run on each cpu or wait for their turn on it; kept up by the simulator, and where a program's threads follow their data; else empty.
     pub runnable: Vec<u32>,
 }
 
@@ -259,6 +259,8 @@ pub enum Action {
     Open { page: Page, cpus: u128 },
     /// Run a thread on another cpu from now on.
     MoveThread { thread: u32, cpu: u32 },
+    /// Run a thread on these cpus only (bit c: cpu c), as `sched_setaffinity(2)` does. One that is on another cpu leaves it.
+    Allow { thread: u32, cpus: u128 },
     /// The policy's own work takes so long on the cpu at hand.
     Work { ns: u64 },
 }
@@ -374,6 +376,11 @@ pub trait Policy: Send {
 
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<results::Slots> {
+        None
+    }
+
+    /// Which processes got which caches, where the policy gives them some. Asked after the run.
+    fn pairing(&self) -> Option<results::Pairing> {
         None
     }
 

@@ -83,6 +83,8 @@ pub struct Traits {
     pub slots: bool,
     /// `numactl --interleave` does the same.
     pub interleaves: bool,
+    /// It closes pages, so that threads follow what they touch.
+    pub follows: bool,
     pub later: Later,
 }
 
@@ -95,6 +97,7 @@ impl Traits {
         weighed: false,
         slots: false,
         interleaves: false,
+        follows: false,
         later: Later::Stays,
     };
 }

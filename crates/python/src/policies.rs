@@ -289,6 +289,11 @@ fn action(wanted: &Bound<'_, PyAny>, world: &World, known: &Known) -> Result<Act
         found.ok_or_else(|| format!("there is no page {page} yet: `page` is one that `touch` or `seen` had"))
     };
     let node = || number(wanted, "node", world.nodes);
+    let thread = || {
+        let thread = needed(item(wanted, "thread"), "thread")?;
+        let found = thread.extract().ok().filter(|thread| known.threads.contains(thread));
+        found.ok_or_else(|| format!("there is no thread {thread} yet"))
+    };
     let name = needed(item(wanted, "action"), "action")?.to_string();
     let (keys, found): (&[&str], Action) = match name.as_str() {
         "move" => {
@@ -304,15 +309,29 @@ fn action(wanted: &Bound<'_, PyAny>, world: &World, known: &Known) -> Result<Act
             (&["node", "page"], Action::Collapse { page: page()?, node })
         }
         "move_thread" => {
-            let thread = needed(item(wanted, "thread"), "thread")?;
-            let found = thread.extract().ok().filter(|thread| known.threads.contains(thread));
-            let thread = found.ok_or_else(|| format!("there is no thread {thread} yet"))?;
+            let thread = thread()?;
             let cpu = needed(number(wanted, "cpu", world.cpus)?, "cpu")?;
             (&["cpu", "thread"], Action::MoveThread { thread, cpu })
         }
+        "allow" => {
+            let cpus: Vec<u32> = needed(item(wanted, "cpus"), "cpus")?
+                .extract()
+                .map_err(|_| "`cpus` is a list of cpus".to_string())?;
+            if let Some(none) = cpus.iter().find(|&&cpu| cpu >= world.cpus) {
+                return Err(format!("there is no cpu {none}: there are {}, from 0", world.cpus));
+            }
+            let cpus = cpus.into_iter().fold(0, |mask, cpu| mask | 1 << cpu);
+            (
+                &["cpus", "thread"],
+                Action::Allow {
+                    thread: thread()?,
+                    cpus,
+                },
+            )
+        }
         other => {
             return Err(format!(
-                "`{other}` is none of the actions move, copy, collapse and move_thread"
+                "`{other}` is none of the actions move, copy, collapse, move_thread and allow"
             ));
         }
     };

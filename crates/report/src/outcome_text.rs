@@ -88,7 +88,8 @@ fn of_policies(outcomes: &[Outcome], width: usize, top: Top) -> String {
         let slots = outcome.slots.as_ref().map(advise::slots_in_words);
         let cdpc = outcome.cdpc.as_ref().map(advise::cdpc_in_words);
         let regions = outcome.regions.as_ref().map(advise::regions_in_words);
-        for words in slots.into_iter().chain(cdpc).chain(regions) {
+        let pairing = outcome.pairing.as_ref().map(advise::pairing_in_words);
+        for words in slots.into_iter().chain(cdpc).chain(regions).chain(pairing) {
             text += &format!("\n{}", heading(&format!("Under {}", outcome.policy)));
             text += &paragraph("", &words, width, PLAIN);
         }

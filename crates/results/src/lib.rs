@@ -74,7 +74,9 @@ pub use live_homes::{
     HomesCopies, HomesFailed, HomesInterval, HomesMoves, HomesProcess, HomesReplication, HomesSamples, KernelBalancing,
     LiveHomes, ReplicationMode, SourceNotUsed,
 };
-pub use live_regions::{LiveRegions, PairedProcess, PairingAction, PairingDomain, PairingTrial};
+pub use live_regions::{
+    LiveRegions, PairedProcess, Pairing, PairingAction, PairingDomain, PairingMeasure, PairingTrial,
+};
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, PageFaults, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};

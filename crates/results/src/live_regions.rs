@@ -33,9 +33,12 @@ pub struct LiveRegions {
     pub actions: Vec<PairingAction>,
     /// All that were done, also those that are not listed.
     pub actions_count: u64,
-    /// Changes that were held against the progress of the program.
+    /// The unit of work in which changes are judged; absent where there is none, and in a dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<PairingMeasure>,
+    /// Changes that were held against the pace of work.
     pub trials: Vec<PairingTrial>,
-    /// True where the program's progress says that the last change did not lose.
+    /// True where the pace of work says that the last change did not lose.
     pub verified: bool,
     /// Times that a thread got the cpus again that it had before: meanwhile, at the end, and at the start from a run that was killed.
     pub restored_threads: u64,
@@ -46,6 +49,39 @@ pub struct LiveRegions {
     pub own_ns: u64,
     pub wall_ns: u64,
     pub notes: Vec<String>,
+}
+
+/// The outcome of policy `pairing` in a simulated run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pairing {
+    /// The caches among which processes are divided, how many, and the bytes of each.
+    pub cache: String,
+    pub caches: u32,
+    pub cache_bytes: u64,
+    /// As they were in the last intervals; their numbers are those of the trace.
+    pub processes: Vec<PairedProcess>,
+    /// The largest sum of working sets at a cache, without and with the last change, in bytes; absent where nothing was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fullest_before_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fullest_after_bytes: Option<u64>,
+    /// The reason of the last change, or for none; empty where nothing was decided.
+    pub why: String,
+    /// Places that were given and taken; of a long run the last ones.
+    pub actions: Vec<PairingAction>,
+    pub actions_count: u64,
+}
+
+/// A unit of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum PairingMeasure {
+    /// A program says how many units it has done.
+    Progress,
+    /// Instructions in user mode, of each process by itself.
+    Instructions,
 }
 
 /// The cpus below one instance of a cache.
@@ -104,11 +140,12 @@ pub struct PairingAction {
     pub failed: Option<String>,
 }
 
-/// A change that was held against the progress of the program.
+/// A change that was held against the pace of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairingTrial {
-    /// Processor time of the preferred program, else of all watched processes, for each unit that was done.
+    /// Processor time of the preferred program, else of all watched processes, for each unit that was done. Of instructions, both
+    /// are over the same work: of each process the instructions of before or of after, whichever are less, at its own pace.
     pub before_ns: f64,
     pub after_ns: f64,
     /// It lost, and was undone.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::{Cache, StallByClass};
 use crate::detail::{Collision, Page, SourceLine, Structure, Thread};
 use crate::lenient::ns;
+use crate::live_regions::Pairing;
 use crate::placed::{Cdpc, Slots};
 use crate::profile::Profile;
 use crate::program_change::ProgramChange;
@@ -58,6 +59,9 @@ pub struct Outcome {
     /// The outcome of cache slots; absent where policy `slots` is no part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
+    /// Processes and their caches; absent where policy `pairing` is no part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pairing: Option<Pairing>,
     /// Findings and actions of region scheduling; absent where policy `regions` is no part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regions: Option<Regions>,

@@ -158,6 +158,7 @@ fn machine(cpus: u32) -> Machine {
             refill_ns: 20.0,
             walkers: 0,
             huge_refill_ns: None,
+            far: Vec::new(),
         }),
         memory: Memory {
             nodes: if cpus > 1 { 2 } else { 1 },

@@ -37,6 +37,8 @@ pub struct Dynamic {
     pub free_copies: Vec<u32>,
     /// Threads to be run elsewhere: thread, cpu, and when.
     pub moves: Vec<(u32, u32, Units)>,
+    /// Cpus that threads are kept on: whose action it was, the thread, and its cpus.
+    pub allowed: Vec<(u32, u32, u128)>,
     threads: u32,
 }
 
@@ -87,6 +89,7 @@ impl Dynamic {
             replicas: HashMap::new(),
             free_copies: Vec::new(),
             moves: Vec::new(),
+            allowed: Vec::new(),
             threads: 0,
         }
     }
@@ -107,7 +110,7 @@ impl Dynamic {
 impl Engine {
     #[inline(always)]
     pub fn moves_threads(&self) -> bool {
-        self.dynamic.as_ref().is_some_and(|dynamic| !dynamic.moves.is_empty())
+        (self.dynamic.as_ref()).is_some_and(|dynamic| !dynamic.moves.is_empty() || !dynamic.allowed.is_empty())
     }
 
     /// The copy of a page that a cpu uses; `None` where the page is closed to it.
@@ -273,6 +276,12 @@ impl Engine {
                 self.move_thread(cpu, thread, to);
                 return Ok(());
             }
+            Action::Allow { thread, cpus } => {
+                if let Some(dynamic) = (self.dynamic.as_mut()).filter(|dynamic| thread < dynamic.threads) {
+                    dynamic.allowed.push((cpu, thread, cpus));
+                }
+                return Ok(());
+            }
             Action::Work { ns } => {
                 self.charge(cpu, ns as f64);
                 return Ok(());
@@ -290,7 +299,7 @@ impl Engine {
                 self.close(page, |closed| closed & !cpus);
                 Ok(())
             }
-            Action::MoveThread { .. } | Action::Work { .. } => Ok(()),
+            Action::MoveThread { .. } | Action::Allow { .. } | Action::Work { .. } => Ok(()),
         }
     }
 
@@ -306,7 +315,7 @@ impl Engine {
         }
     }
 
-    fn move_thread(&mut self, cpu: u32, thread: u32, to: u32) {
+    pub fn move_thread(&mut self, cpu: u32, thread: u32, to: u32) {
         let known = self.dynamic.as_ref().is_some_and(|dynamic| thread < dynamic.threads);
         if !known || to >= self.layout.cpus {
             return;

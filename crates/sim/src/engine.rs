@@ -118,6 +118,8 @@ pub struct Engine {
     /// What is to be taken off the addresses of the reference at hand to get to those of the program.
     pub moved: u64,
     pub refill: Units,
+    /// What the walk of the piece at hand takes.
+    pub refill_here: Units,
     pub table: PageTable,
     pub copies: Vec<PageCopy>,
     pub homes: Homes,
@@ -203,6 +205,7 @@ impl Engine {
             huge_pages: None,
             moved: 0,
             refill: machine.tlb.as_ref().map_or(0, |tlb| units(tlb.refill_ns)),
+            refill_here: 0,
             table: PageTable::new(),
             copies: Vec::new(),
             memory: Memory::new(machine, 1 << layout.block_bits),
@@ -253,11 +256,15 @@ impl Engine {
         cpu.spent.busy += time;
     }
 
-    /// What a page walk takes for the piece at hand.
-    #[inline]
-    pub fn refill_here(&self) -> Units {
+    /// The entry of the page at hand is not in the cpu's TLB. Returns what a walk to it takes.
+    pub fn translate(&mut self, cpu: u32, space: u32, number: u64) -> Units {
         let on_huge = self.huge_pages.as_ref().and_then(|huge_pages| huge_pages.refill());
-        on_huge.unwrap_or(self.refill)
+        let takes = match self.is_on_huge() {
+            true => on_huge,
+            false => self.tlbs[cpu as usize].walk(space, number),
+        };
+        self.refill_here = takes.unwrap_or(self.refill);
+        self.refill_here
     }
 
     /// Whether the page at hand is on a huge one.

@@ -254,8 +254,9 @@ impl Front {
             self.counts.tlb_accesses += 1;
             if !tlb.touch(page, number) {
                 self.counts.tlb_misses += 1;
-                between.pending += self.refill;
-                self.spent.tlb += self.refill;
+                let refill = tlb.walk(space, number).unwrap_or(self.refill);
+                between.pending += refill;
+                self.spent.tlb += refill;
             }
         }
         let write = matches!(op, Op::Write | Op::Modify);

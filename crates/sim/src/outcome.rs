@@ -125,6 +125,7 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
             false => Vec::new(),
         },
         slots: tally.homes.policy.slots(),
+        pairing: tally.homes.policy.pairing(),
         regions: tally.homes.policy.regions(),
         cdpc: tally.homes.cdpc(),
         ..Outcome::default()

@@ -35,6 +35,8 @@ pub struct Overlap {
     window: u64,
     /// What `window - 1` instructions take.
     ahead: Units,
+    /// For so long a walk keeps a walker.
+    walk: Units,
     period: Units,
     store_buffer: usize,
     /// Of a line of the first cache.
@@ -139,6 +141,7 @@ impl Overlap {
         Some(Box::new(Overlap {
             window: core.window.into(),
             ahead: Units::from(core.window - 1) * period,
+            walk: machine.tlb.as_ref().map_or(0, |tlb| crate::clock::units(tlb.refill_ns)),
             period,
             store_buffer: core.store_buffer as usize,
             line_bits: first.map_or(6, |cache| cache.line_bytes.trailing_zeros()),
@@ -420,7 +423,7 @@ impl Engine {
     pub fn waited_for_translation(&self, a: &Access) -> Units {
         match &self.overlap {
             Some(overlap) if !a.fetch => overlap.at_hand.translation,
-            _ => self.refill_here(),
+            _ => self.refill_here,
         }
     }
 

@@ -178,7 +178,7 @@ impl Engine {
             };
             if !self.tlbs[who.cpu as usize].touch(entry, set) {
                 tlb_missed = true;
-                let refill = self.refill_here();
+                let refill = self.translate(who.cpu, who.space, number);
                 let cpu = &mut self.cpus[who.cpu as usize];
                 cpu.counts.tlb_misses += 1;
                 // Where cpus overlap, the translation is part of what the piece takes.

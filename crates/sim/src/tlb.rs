@@ -1,8 +1,10 @@
 //! The translation lookaside buffer of one cpu. Pages are known by their dense numbers.
 
-use machine::Replacement;
+use machine::{FarPages, Replacement};
 
 use crate::cache::Cache;
+use crate::clock::{Units, units};
+use crate::pages::PageTable;
 use crate::recency::{Arena, Prior, Recency};
 
 pub struct Tlb {
@@ -10,7 +12,18 @@ pub struct Tlb {
     sets: u64,
     /// The page looked up last, which is the most recently used of its set.
     last: u32,
+    /// Where walks go far.
+    far: Option<Far>,
 }
+
+/// Lines of page tables, each tier with those that were walked to last.
+struct Far {
+    lines: PageTable,
+    tiers: Vec<(Recency, Arena, Units)>,
+}
+
+/// Entries in a line of a page table.
+const IN_LINE: u32 = 8;
 
 enum Entries {
     Sets(Cache),
@@ -19,6 +32,30 @@ enum Entries {
 }
 
 const NONE: u32 = u32::MAX;
+
+impl Far {
+    fn new(tlb: &machine::Tlb) -> Option<Far> {
+        let tier = |far: &FarPages| {
+            let lines = (far.pages / IN_LINE).max(1);
+            (Recency::new(lines, 0), Arena::new(1, 6), units(far.refill_ns))
+        };
+        (!tlb.far.is_empty()).then(|| Far {
+            lines: PageTable::new(),
+            tiers: tlb.far.iter().map(tier).collect(),
+        })
+    }
+
+    fn walk(&mut self, space: u32, number: u64) -> Option<Units> {
+        let (line, _) = self.lines.touch(space, number / u64::from(IN_LINE));
+        let mut takes = None;
+        for (recency, arena, refill) in &mut self.tiers {
+            if recency.touch(arena, line, true) != Prior::In {
+                takes = Some(*refill);
+            }
+        }
+        takes
+    }
+}
 
 impl Tlb {
     pub fn new(tlb: &machine::Tlb) -> Self {
@@ -32,7 +69,14 @@ impl Tlb {
             entries,
             sets: u64::from(sets),
             last: NONE,
+            far: Far::new(tlb),
         }
+    }
+
+    /// A page that was not there is walked to. Returns what that takes where it is far.
+    #[inline]
+    pub fn walk(&mut self, space: u32, number: u64) -> Option<Units> {
+        self.far.as_mut()?.walk(space, number)
     }
 
     /// Looks a page up and takes its entry in; returns whether it was there.
@@ -99,6 +143,7 @@ mod tests {
             refill_ns: 1.0,
             walkers: 0,
             huge_refill_ns: None,
+            far: Vec::new(),
         })
     }
 

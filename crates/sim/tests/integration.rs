@@ -5,6 +5,7 @@ mod detail;
 mod misses;
 mod oracle;
 mod order;
+mod pairing;
 mod reference;
 mod regions;
 mod regions_together;

@@ -42,7 +42,7 @@ fn two_threads_in_two_regions() {
 }
 
 /// Processes with so many pages, one thread each.
-fn processes(pages: &[u64], references: u64) -> Streams {
+pub fn processes(pages: &[u64], references: u64) -> Streams {
     let threads = pages.iter().map(|&pages| memlat(1, pages, STAY, references, false));
     let mut streams = Streams::new(threads.collect());
     streams.spaces = (0..pages.len() as u32).collect();

@@ -1,4 +1,4 @@
-//! Whether this process may count what its own processor does (`perf_event_open(2)`).
+//! Counters of what the processor and the kernel do for a thread (`perf_event_open(2)`).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,7 +23,7 @@ pub(crate) struct Attributes {
     config: u64,
     pub period: u64,
     pub sample: u64,
-    read_format: u64,
+    pub read_format: u64,
     pub flags: u64,
     pub wakeup: u32,
     breakpoint: u32,
@@ -84,21 +84,69 @@ pub(crate) fn open_beside(attributes: &Attributes, thread: i32, cpu: i32, leader
 /// Errors: EACCES or EPERM where the kernel's paranoia forbids it, ENOENT or EOPNOTSUPP where the
 /// processor has no such counter, or its hypervisor hides it; ENOSYS.
 pub fn count(event: Event, work: impl FnOnce()) -> io::Result<u64> {
-    let (kind, config) = match event {
-        Event::Instructions => (0, 1),
-        Event::CacheMisses => (0, 3),
-        Event::PageFaults => (1, 2),
-    };
-    let mut attributes = Attributes::new(kind, config);
-    attributes.flags = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
-    let mut file = open(&attributes, 0, -1)?;
-    let mut read = || {
-        let mut bytes = [0; 8];
-        file.read_exact(&mut bytes).map(|()| u64::from_ne_bytes(bytes))
-    };
-    let before = read()?;
+    // 0: the calling thread.
+    let mut counter = Counter::of_thread(event, 0)?;
+    let before = counter.read()?.count;
     work();
-    Ok(read()? - before)
+    Ok(counter.read()?.count - before)
+}
+
+/// Tries whether instructions of this process are counted.
+///
+/// Errors: the reason, for people.
+pub fn try_instructions() -> Result<(), String> {
+    let work = || {
+        for step in 0..1000u64 {
+            std::hint::black_box(step);
+        }
+    };
+    match count(Event::Instructions, work) {
+        Ok(0) => Err("the counter of instructions stands still; the hypervisor may hide it".to_string()),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err("this user may not (kernel.perf_event_paranoid)".to_string())
+        }
+        Err(error) => Err(format!("there are no counters, or the hypervisor hides them ({error})")),
+    }
+}
+
+/// Counts what one thread does in user mode, whichever cpu it runs on, from the moment that this is made.
+#[derive(Debug)]
+pub struct Counter(File);
+
+/// A reading since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub count: u64,
+    /// The thread's processor time in which it was counted: all of it, unless counters were scarce.
+    pub ran_ns: u64,
+}
+
+impl Counter {
+    /// Begins to count; thread 0 is the calling one.
+    ///
+    /// Errors: as of [`count`]; ESRCH where there is no such thread, EACCES where it is of another user, EMFILE.
+    pub fn of_thread(event: Event, thread: u32) -> io::Result<Counter> {
+        /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`.
+        const TIMES: u64 = 1 | 2;
+        let (kind, config) = match event {
+            Event::Instructions => (0, 1),
+            Event::CacheMisses => (0, 3),
+            Event::PageFaults => (1, 2),
+        };
+        let mut attributes = Attributes::new(kind, config);
+        attributes.flags = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
+        attributes.read_format = TIMES;
+        let thread = i32::try_from(thread).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+        open(&attributes, thread, -1).map(Counter)
+    }
+
+    pub fn read(&mut self) -> io::Result<Counted> {
+        let mut words = [[0; 8]; 3];
+        self.0.read_exact(words.as_flattened_mut())?;
+        let [count, _, ran_ns] = words.map(u64::from_ne_bytes);
+        Ok(Counted { count, ran_ns })
+    }
 }
 
 const _: () = assert!(size_of::<Attributes>() == 72);
@@ -106,6 +154,32 @@ const _: () = assert!(size_of::<Attributes>() == 72);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_thread_is_counted_while_it_runs() {
+        use std::sync::mpsc::channel;
+        let ((tell, told), (go, wait), (done, all_done)) = (channel(), channel::<()>(), channel());
+        let worker = std::thread::spawn(move || {
+            tell.send(crate::affinity::this_thread()).unwrap();
+            wait.recv().unwrap();
+            let area = crate::memory::Area::map(64 * 4096, crate::memory::Size::Small).unwrap();
+            (0..64).for_each(|page| area.set_word(page, 0, 1));
+            done.send(()).unwrap();
+            // It is there until it was read.
+            let _ = wait.recv();
+        });
+        let number = told.recv().unwrap();
+        let counter = Counter::of_thread(Event::PageFaults, number);
+        go.send(()).unwrap();
+        all_done.recv().unwrap();
+        if let Ok(mut counter) = counter {
+            let counted = counter.read().unwrap();
+            assert!(counted.count >= 64 && counted.ran_ns > 0, "{counted:?}");
+        }
+        drop(go);
+        worker.join().unwrap();
+        assert!(Counter::of_thread(Event::PageFaults, u32::MAX).is_err());
+    }
 
     #[test]
     fn what_is_counted_is_what_was_done() {

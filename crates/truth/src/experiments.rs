@@ -100,6 +100,7 @@ fn walks(machine: &mut Machine, times: f64) {
     if let Some(tlb) = &mut machine.tlb {
         tlb.refill_ns *= times;
         tlb.huge_refill_ns = tlb.huge_refill_ns.map(|ns| ns * times);
+        tlb.far.iter_mut().for_each(|far| far.refill_ns *= times);
     }
 }
 

@@ -211,6 +211,9 @@ fn as_it_was(machine: &Machine, left: &TruthBeside) -> Machine {
     if let Some(tlb) = &mut machine.tlb {
         tlb.refill_ns = looked_at(left.page_walk_ns).unwrap_or(tlb.refill_ns);
         tlb.huge_refill_ns = looked_at(left.huge_page_walk_ns).or(tlb.huge_refill_ns);
+        for far in &mut tlb.far {
+            far.refill_ns = far.refill_ns.max(tlb.refill_ns);
+        }
     }
     if let Some(core) = &mut machine.core {
         core.instructions_per_clock = left.instructions_per_clock;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use ::measured::processor::{Processor, processor as cpu};
 use ::measured::{
-    self, ColorReport, ColorVerdict, Effect, Effort, Finding, FrameSource, LevelGot, Measured, Others, Validated,
+    self, ColorReport, ColorVerdict, Effect, Effort, Far, Finding, FrameSource, LevelGot, Measured, Others, Validated,
 };
 use anstyle::{AnsiColor, Style};
 use clap::Args;
@@ -200,12 +200,13 @@ fn text(outcome: &Outcome, width: usize, details: bool) -> String {
     }
     let tlb = match (measured.tlb_reach_bytes, measured.refill_ns) {
         (Some(reach), Some(refill)) => format!(
-            "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page{}.",
+            "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page{}{}.",
             report::bytes(reach),
             match measured.walkers {
                 None => String::new(),
                 Some(walkers) => format!(", {walkers} of them at a time"),
-            }
+            },
+            far(&measured.far)
         ),
         _ => "  Translation of small pages costs no more than a load from the last cache, as far as was looked at."
             .into(),
@@ -219,6 +220,15 @@ fn text(outcome: &Outcome, width: usize, details: bool) -> String {
         return text + "\n" + &colors(&outcome.colors, width) + &conclusion(&outcome.colors, width);
     }
     text + &conclusion(&outcome.colors, width) + "More: domicile probe --details\n"
+}
+
+/// Walks to page tables that have left the caches.
+fn far(steps: &[Far]) -> String {
+    let step = |far: &Far| format!("{:.1} ns beyond {}", far.refill_ns, report::bytes(far.bytes));
+    match steps.iter().map(step).collect::<Vec<String>>() {
+        none if none.is_empty() => String::new(),
+        steps => format!("; page tables leave the caches: {}", steps.join(", ")),
+    }
 }
 
 /// What others do to the last level.

@@ -123,7 +123,7 @@ pub struct Run {
     preferred: Option<String>,
 
     /// A file in which a program says how many units of its work it has done, each time a larger number. A change after which a
-    /// unit takes over 3% more processor time is undone
+    /// unit takes over 3% more processor time is undone. Without it, instructions are the units, where the processor counts them
     #[arg(long, value_name = "FILE", requires = "regions_with")]
     progress: Option<PathBuf>,
 
@@ -195,7 +195,13 @@ impl Run {
         }
         match &self.policy {
             #[cfg(target_arch = "x86_64")]
-            Some(policy) if policy.of(policy::Kind::Threads).is_some() => return self.follow_data(console, policy),
+            Some(policy) if policy.is(|traits| traits.follows) => return self.follow_data(console, policy),
+            Some(policy) if policy.of(policy::Kind::Threads).is_some() => {
+                return Err(Failure::usage(format!(
+                    "policy `{policy}` is simulated; on a running system `domicile daemon --regions` and `domicile run --regions-with NAME|NUMBER` \
+                     pair processes with caches"
+                )));
+            }
             Some(policy) if self.close_by.is_some() || self.let_cpus_sleep => {
                 let option = if self.let_cpus_sleep {
                     "--let-cpus-sleep"
@@ -384,7 +390,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     // The thread's registers and the pages' protection are those of x86-64.
     let threads = policy::registry()
         .iter()
-        .filter(|entry| cfg!(target_arch = "x86_64") && entry.kind == policy::Kind::Threads);
+        .filter(|entry| cfg!(target_arch = "x86_64") && entry.traits.follows);
     live::cdpc::policies()
         .map(|entry| entry.name)
         .chain(homes())

@@ -162,7 +162,11 @@ fn asked_for(action: Action) -> Option<Asked> {
             space: page.space,
             page: page.number,
         },
-        Action::Close { .. } | Action::Open { .. } | Action::MoveThread { .. } | Action::Work { .. } => {
+        Action::Close { .. }
+        | Action::Open { .. }
+        | Action::MoveThread { .. }
+        | Action::Allow { .. }
+        | Action::Work { .. } => {
             return None;
         }
     })

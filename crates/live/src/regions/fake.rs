@@ -13,6 +13,7 @@ use sys::{Problem, SysError};
 
 use super::Whom;
 use super::linux::Linux;
+use super::log::Counted;
 use super::sources::{Choice, Source};
 use sys::cache_domains::CacheDomain;
 
@@ -30,6 +31,8 @@ pub struct Process {
     pub group: Option<PathBuf>,
     /// The error with which the kernel refuses its threads.
     pub refuses: Option<i32>,
+    /// Instructions in a microsecond; 0: they are not counted.
+    pub pace: u64,
     /// The source can neither begin with it, nor say what it uses.
     pub no_begin: bool,
     pub no_look: bool,
@@ -82,6 +85,7 @@ impl Process {
             cpuset: vec![0, 1],
             group: None,
             refuses: None,
+            pace: 0,
             no_begin: false,
             no_look: false,
         }
@@ -129,6 +133,8 @@ pub struct World {
     /// Calls that changed a mask, or the cpus of a group.
     pub changes: usize,
     pub groups: BTreeMap<PathBuf, Group>,
+    /// Instructions since they were asked for last, of processes for which they were.
+    counted: BTreeMap<u32, Counted>,
 }
 
 /// A control group with a cpuset.
@@ -263,8 +269,13 @@ impl Linux for Fake {
         self.change(|world| {
             world.now += time;
             let nanos = time.as_nanos() as u64;
-            for process in world.processes.values_mut() {
+            for (&number, process) in &mut world.processes {
                 let busy = process.busy;
+                if let Some(counted) = world.counted.get_mut(&number) {
+                    let ns = nanos * busy / 1000 * process.threads.len() as u64;
+                    counted.instructions += ns * process.pace / 1000;
+                    counted.ns += ns;
+                }
                 process
                     .threads
                     .values_mut()
@@ -399,5 +410,23 @@ impl Linux for Fake {
 
     fn units(&mut self) -> Option<f64> {
         self.change(|world| world.units)
+    }
+
+    fn counted(&mut self, process: u32, _: &[Demand]) -> Option<Counted> {
+        self.change(|world| {
+            let counts = world.processes.get(&process).is_some_and(|process| process.pace > 0);
+            counts
+                .then(|| world.counted.insert(process, Counted::default()))
+                .flatten()
+        })
+    }
+
+    fn uncount(&mut self, process: u32) {
+        self.change(|world| world.counted.remove(&process));
+    }
+
+    fn uncountable(&self) -> Option<String> {
+        let counts = self.change(|world| world.processes.values().any(|process| process.pace > 0));
+        (!counts).then(|| "this machine is made up".to_string())
     }
 }

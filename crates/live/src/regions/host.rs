@@ -4,7 +4,7 @@
 //!
 //! 1. It sees which processes there are, and tells the source of those that are busy that an interval begins.
 //! 2. It waits, and looks several times where the threads of those run that have no place.
-//! 3. It reads processor time, working sets, and the progress of a program that tells it.
+//! 3. It reads processor time, working sets, and the progress of a program that tells it; else instructions, where they can be counted.
 //! 4. The observations go to the log and to [`super::decisions`]. Decisions are carried out, or in a dry run only said.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -178,6 +178,7 @@ impl<L: Linux> Host<L> {
         for process in self.watched.iter().filter_map(gone).collect::<Vec<u32>>() {
             self.watched.remove(&process);
             self.choice.source.end(process);
+            self.linux.uncount(process);
             // It may have left the group, and be there still.
             self.restored += self.undo.restore(&mut self.linux, process)?;
         }
@@ -195,6 +196,10 @@ impl<L: Linux> Host<L> {
         let times = threads
             .iter()
             .map(|thread| (thread.number, (thread.ran, thread.waited)));
+        if self.counts() {
+            // Its counters begin with the interval.
+            self.linux.counted(process, &threads);
+        }
         let watched = Watched {
             began,
             name: self.linux.name(process),
@@ -327,6 +332,10 @@ impl<L: Linux> Host<L> {
             watched.name = name;
         }
         let bytes = self.read(process);
+        let counted = match self.counts() {
+            true => self.linux.counted(process, &threads),
+            false => None,
+        };
         let watched = self.watched.get(&process)?;
         let refused = watched.refused.clone().or_else(|| watched.unread.left());
         // One that rests for an interval is as it was.
@@ -351,10 +360,16 @@ impl<L: Linux> Host<L> {
             bytes,
             busy,
             cpu_ns,
+            counted,
             cpus: self.domains.iter().map(usable).collect(),
             seen: seen.map(|seen| seen as u32),
             left,
         })
+    }
+
+    /// True where changes are judged by instructions: something is changed, and no program tells its progress.
+    fn counts(&self) -> bool {
+        self.config.acts && self.config.progress.is_none()
     }
 
     /// Those that are seen for the last time are remembered.

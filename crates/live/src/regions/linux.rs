@@ -8,6 +8,8 @@ use sys::tasks::{self, Demand};
 use sys::{Problem, Root, SysError, affinity, clock, cpusets, processes};
 
 use super::Whom;
+use super::counters::Counters;
+use super::log::Counted;
 
 pub trait Linux {
     /// Time since some moment before the start.
@@ -41,6 +43,12 @@ pub trait Linux {
     fn ticks(&mut self) -> u64;
     /// Units of work that the program says it has done; `None` where it says nothing.
     fn units(&mut self) -> Option<f64>;
+    /// Instructions of a process since this was asked last; `None` where none are counted, and the first time.
+    fn counted(&mut self, process: u32, threads: &[Demand]) -> Option<Counted>;
+    /// Nothing more is asked of a process's instructions.
+    fn uncount(&mut self, process: u32);
+    /// The reason why instructions cannot be counted here, if so.
+    fn uncountable(&self) -> Option<String>;
 }
 
 /// The machine that this runs on.
@@ -49,6 +57,7 @@ pub struct Here {
     root: Root,
     begun: Instant,
     progress: Option<PathBuf>,
+    counters: Counters,
 }
 
 impl Here {
@@ -57,6 +66,7 @@ impl Here {
             root: Root::default(),
             begun: Instant::now(),
             progress,
+            counters: Counters::default(),
         }
     }
 
@@ -179,6 +189,18 @@ impl Linux for Here {
         let text = std::fs::read_to_string(self.progress.as_ref()?).ok()?;
         let number = text.split_whitespace().rev().find_map(|word| word.parse().ok());
         number.filter(|number: &f64| number.is_finite())
+    }
+
+    fn counted(&mut self, process: u32, threads: &[Demand]) -> Option<Counted> {
+        self.counters.counted(process, threads)
+    }
+
+    fn uncount(&mut self, process: u32) {
+        self.counters.end(process);
+    }
+
+    fn uncountable(&self) -> Option<String> {
+        self.counters.refused()
     }
 }
 

@@ -67,6 +67,9 @@ pub struct Seen {
     pub busy: u32,
     /// Processor time.
     pub cpu_ns: u64,
+    /// The instructions that it carried out in user mode; absent where they are not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
     /// Cpus that it may use in each domain.
     pub cpus: Vec<u32>,
     /// The domain in which its threads were seen most often.
@@ -75,6 +78,13 @@ pub struct Seen {
     /// The reason why it must be left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
+}
+
+/// Instructions, and the processor time in which they were counted: the counter may be another's for a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    pub instructions: u64,
+    pub ns: u64,
 }
 
 /// A process gets domains, or is free again.

@@ -42,6 +42,7 @@ pub(super) fn tlb(notes: &mut Notes) -> Tlb {
         refill_ns: 10.0,
         walkers: 0,
         huge_refill_ns: None,
+        far: Vec::new(),
     }
 }
 

@@ -44,6 +44,7 @@ fn measured(curve: &[(u64, f64)]) -> Measured {
         refill_ns: Some(19.44),
         walkers: Some(4),
         huge_refill_ns: None,
+        far: Vec::new(),
         others: None,
         curve,
         tlb_curve: Vec::new(),

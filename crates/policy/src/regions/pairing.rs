@@ -7,10 +7,14 @@
 //! A process is moved for a gain only: the fullest cache's load falls by an eighth, or busy threads get cpus that were idle.
 //! A process without a place goes wherever the kernel takes it. Its cache is then as full as it can become there.
 
+mod lately;
 mod parts;
 mod search;
+pub(crate) mod simulated;
+mod words;
 
 use super::balance::Item;
+pub use lately::{Lately, PATIENCE, WINDOW};
 use parts::parts;
 use search::{Board, Piece, Score};
 

@@ -1,6 +1,8 @@
 //! The outcome for processes that are paired with cache domains.
 
-use results::{LiveRegions, PairedProcess, PairingAction, PairingDomain, PairingTrial, bytes, count, percent};
+use results::{
+    LiveRegions, PairedProcess, PairingAction, PairingDomain, PairingMeasure, PairingTrial, bytes, count, percent,
+};
 
 use crate::table::Table;
 
@@ -39,7 +41,11 @@ pub fn live_regions(report: &LiveRegions) -> Table {
         };
         facts.push(("predicted", text));
     }
-    facts.extend(report.trials.iter().map(|trial| ("progress", one_trial(trial))));
+    let (measure, trial): (_, fn(&PairingTrial) -> String) = match report.measure {
+        Some(PairingMeasure::Instructions) => ("instructions", counted_trial),
+        Some(PairingMeasure::Progress) | None => ("progress", told_trial),
+    };
+    facts.extend(report.trials.iter().map(|one| (measure, trial(one))));
     if report.acted {
         facts.push((
             "restored",
@@ -170,13 +176,27 @@ fn one_action(action: &PairingAction) -> String {
     )
 }
 
-fn one_trial(trial: &PairingTrial) -> String {
+fn told_trial(trial: &PairingTrial) -> String {
+    let (before, after) = (trial.before_ns / 1e6, trial.after_ns / 1e6);
+    format!(
+        "{before:.4} ms of processor time a unit before, {after:.4} ms after {}",
+        outcome(trial)
+    )
+}
+
+fn counted_trial(trial: &PairingTrial) -> String {
+    let (before, after) = (1.0 / trial.before_ns, 1.0 / trial.after_ns);
+    format!(
+        "{before:.2} a ns of processor time before, {after:.2} after {}",
+        outcome(trial)
+    )
+}
+
+fn outcome(trial: &PairingTrial) -> String {
     let change = trial.after_ns / trial.before_ns - 1.0;
     let undone = if trial.undone { "; the change was undone" } else { "" };
     format!(
-        "{:.4} ms of processor time a unit before, {:.4} ms after ({}{}){undone}",
-        trial.before_ns / 1e6,
-        trial.after_ns / 1e6,
+        "({}{} time for the same work){undone}",
         if change < 0.0 { "-" } else { "+" },
         percent(change.abs()),
     )
@@ -243,6 +263,15 @@ mod tests {
             text.contains("the change was undone") && text.contains("processes were placed"),
             "{text}"
         );
+        report.measure = Some(PairingMeasure::Instructions);
+        report.trials[0] = PairingTrial {
+            before_ns: 0.5,
+            after_ns: 0.4,
+            undone: false,
+        };
+        let text = live_regions(&report).facts(11);
+        let said = "instructions 2.00 a ns of processor time before, 2.50 after (-20.0% time for the same work)";
+        assert!(text.contains(said), "{text}");
         // A run that ended early: what was decided for nobody is not said.
         report.actions.clear();
         report.intervals = 1;

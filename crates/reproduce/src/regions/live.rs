@@ -23,43 +23,59 @@ const READS: u64 = 1 << 31;
 /// Runs at one size and stay.
 #[derive(Default)]
 struct Cell {
-    /// Nanoseconds a read.
-    alone: Vec<f64>,
+    alone: Vec<Read>,
     /// By each means.
     by: Vec<Followed>,
 }
 
+/// Nanoseconds a read: of a run, and of its last quarter, by when regions are found if they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Read {
+    all: f64,
+    last: f64,
+}
+
+/// All of a run, or its last quarter.
+type Part = fn(&Read) -> f64;
+
 /// Runs in which pages were closed by one means.
 #[derive(Clone, Default)]
 struct Followed {
-    /// Nanoseconds a read.
-    reads: Vec<f64>,
+    reads: Vec<Read>,
     moves: u64,
-    /// From one move to the next, the move included, in ns: at the end of runs that followed until then.
-    stays: Vec<f64>,
+    /// Runs at whose end threads were following regions.
+    found: usize,
     verdict: String,
 }
 
 impl Followed {
-    fn add(&mut self, ns: f64, report: &LiveFollowing) {
-        self.reads.push(ns);
+    fn in_words(&self) -> String {
+        let runs = self.reads.len();
+        format!(
+            "{} moves in a run; {} of {runs} runs followed to the end; the last one: {}",
+            self.moves / runs.max(1) as u64,
+            self.found,
+            self.verdict
+        )
+    }
+
+    fn add(&mut self, read: Read, report: &LiveFollowing) {
+        self.reads.push(read);
         self.moves += report.moves;
         self.verdict = verdict(report);
         let process = report.regions.as_ref().and_then(|regions| regions.processes.first());
-        let pays = process.filter(|process| process.verdict == RegionsVerdict::Pays);
-        self.stays
-            .extend(pays.and_then(|process| process.followed_ns).map(|ns| ns as f64));
+        self.found += usize::from(process.is_some_and(|process| process.verdict == RegionsVerdict::Pays));
     }
 }
 
 impl Cell {
-    /// Percent that following by a means gains, and the smallest and the largest of the rounds.
-    fn gain(&self, by: &Followed) -> Option<(f64, f64, f64)> {
+    /// Percent that following by a means gains in a part of the runs, and the smallest and the largest of the rounds.
+    fn gain(&self, by: &Followed, part: Part) -> Option<(f64, f64, f64)> {
         let mut gains: Vec<f64> = self
             .alone
             .iter()
             .zip(&by.reads)
-            .map(|(alone, followed)| (alone / followed - 1.0) * 100.0)
+            .map(|(alone, followed)| (part(alone) / part(followed) - 1.0) * 100.0)
             .collect();
         let middle = median(&mut gains)?;
         Some((middle, gains[0], gains[gains.len() - 1]))
@@ -121,13 +137,14 @@ impl Reproduction<'_> {
                         "2".to_string(),
                         (1u64 << *stay).to_string(),
                         READS.to_string(),
+                        (READS / 4).to_string(),
                     ]);
-                    let (ns, report) = reads(command, way.map(|by| asked(closings[by].0)).as_ref())?;
+                    let (read, report) = reads(command, way.map(|by| asked(closings[by].0)).as_ref())?;
                     match (way, report) {
                         (Some(by), Some(report)) => {
-                            cell.by[by].add(ns, &report);
+                            cell.by[by].add(read, &report);
                         }
-                        _ => cell.alone.push(ns),
+                        _ => cell.alone.push(read),
                     }
                 }
             }
@@ -143,40 +160,31 @@ impl Reproduction<'_> {
         for (bytes, stay, cell) in &cells {
             for ((_, means), by) in closings.iter().zip(&cell.by) {
                 let row = format!("2 x {:.2} MB, by {means}", *bytes as f64 / f64::from(1 << 20));
-                let column = format!("2^{stay} reads");
-                let gain = cell.gain(by);
-                let ours: Ours = gain
-                    .map(|(gain, ..)| gain)
-                    .ok_or_else(|| "no round was run".to_string());
-                let line = Line::new(self.place(item, &row, &column, "percent"), None, ours);
-                let (_, least, most) = gain.unwrap_or_default();
-                let mut alone = cell.alone.clone();
-                section.lines.push(line.of_run(&format!(
-                    "{least:.1} to {most:.1}; {:.1} ns a read alone, {} moves in a run; {}",
-                    median(&mut alone).unwrap_or_default(),
-                    by.moves / rounds as u64,
-                    by.verdict
-                )));
-                let mut followed = by.stays.clone();
-                if let Some((alone, followed)) = median(&mut alone).zip(median(&mut followed)) {
-                    let column = format!("2^{stay} reads, once found");
-                    let stay_ns = alone * f64::from(1 << stay);
-                    let ours = Ok((stay_ns / followed - 1.0) * 100.0);
-                    let said = format!(
-                        "a stay takes {:.0} us alone, {:.0} us followed, with its move",
-                        stay_ns / 1e3,
-                        followed / 1e3
-                    );
-                    section
-                        .lines
-                        .push(Line::new(self.place(item, &row, &column, "percent"), None, ours).of_run(&said));
+                let parts: [(&str, Part); 2] = [("reads", |read| read.all), ("reads, last quarter", |read| read.last)];
+                for (name, part) in parts {
+                    let column = format!("2^{stay} {name}");
+                    let gain = cell.gain(by, part);
+                    let ours: Ours = gain
+                        .map(|(gain, ..)| gain)
+                        .ok_or_else(|| "no round was run".to_string());
+                    let line = Line::new(self.place(item, &row, &column, "percent"), None, ours);
+                    let (_, least, most) = gain.unwrap_or_default();
+                    let middle = |reads: &[Read]| {
+                        let mut reads: Vec<f64> = reads.iter().map(part).collect();
+                        median(&mut reads).unwrap_or_default()
+                    };
+                    let (alone, followed) = (middle(&cell.alone), middle(&by.reads));
+                    let said = by.in_words();
+                    section.lines.push(line.of_run(&format!(
+                        "{least:.1} to {most:.1}; {alone:.1} ns a read alone, {followed:.1} followed; {said}"
+                    )));
                 }
             }
         }
         section.notes.push(format!(
             "live: `memlat` with two regions on this machine ({} of {} KB), by itself and under `domicile run --policy regions`, medians of {rounds} \
-             rounds in turns of {} million reads; percent that the whole run gains, finding the regions included; the policy's own conditions, \
-             by the rule of what a move takes; cpus of both caches are kept from sleeping while pages are closed",
+             rounds in turns of {} million reads; percent that the whole run gains, finding the regions included, and the last quarter of its reads; the policy's own \
+             conditions, by the rule of what a move takes; cpus of both caches are kept from sleeping while pages are closed",
             domains.len(),
             cache >> 10,
             READS / 1_000_000,
@@ -210,8 +218,8 @@ fn verdict(report: &LiveFollowing) -> String {
     }
 }
 
-/// Nanoseconds a read, as `memlat` prints them.
-fn reads(mut command: Command, asked: Option<&Asked>) -> Result<(f64, Option<LiveFollowing>), ReproduceError> {
+/// As `memlat` prints them.
+fn reads(mut command: Command, asked: Option<&Asked>) -> Result<(Read, Option<LiveFollowing>), ReproduceError> {
     let line = format!("{command:?}");
     let failed = |what: String| ReproduceError::Program {
         line: line.clone(),
@@ -228,11 +236,13 @@ fn reads(mut command: Command, asked: Option<&Asked>) -> Result<(f64, Option<Liv
         }
     };
     let text = std::fs::read_to_string(file.path()).map_err(|error| failed(error.to_string()))?;
-    let number = text.split_whitespace().next().and_then(|number| number.parse().ok());
-    Ok((
-        number.ok_or_else(|| failed(format!("it printed `{}`", text.trim())))?,
-        report,
-    ))
+    let mut numbers = text
+        .split("; ")
+        .map(|part| part.split_whitespace().next()?.parse().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(all), Some(last)) => Ok((Read { all, last }, report)),
+        _ => Err(failed(format!("it printed `{}`", text.trim()))),
+    }
 }
 
 #[cfg(test)]
@@ -241,23 +251,25 @@ mod tests {
 
     #[test]
     fn gains_are_those_of_pairs_of_runs() {
+        let read = |all: f64| Read { all, last: all / 2.0 };
         let cell = Cell {
-            alone: vec![20.0, 30.0, 10.0],
+            alone: [20.0, 30.0, 10.0].map(read).to_vec(),
             by: Vec::new(),
         };
         let by = Followed {
-            reads: vec![10.0, 10.0, 10.0],
+            reads: vec![Read { all: 10.0, last: 10.0 }; 3],
             ..Followed::default()
         };
-        assert_eq!(cell.gain(&by), Some((100.0, 0.0, 200.0)));
-        assert_eq!(cell.gain(&Followed::default()), None);
+        assert_eq!(cell.gain(&by, |read| read.all), Some((100.0, 0.0, 200.0)));
+        assert_eq!(cell.gain(&by, |read| read.last), Some((0.0, -50.0, 50.0)));
+        assert_eq!(cell.gain(&Followed::default(), |read| read.all), None);
     }
 
     #[test]
     fn a_program_that_prints_no_number_is_refused() {
         let mut echo = Command::new("echo");
-        echo.arg("12.5 ns a read, sum 3");
-        assert_eq!(reads(echo, None).unwrap().0, 12.5);
+        echo.arg("12.5 ns a read, sum 3; 10 ns a read of the last 4");
+        assert_eq!(reads(echo, None).unwrap().0, Read { all: 12.5, last: 10.0 });
         let error = reads(Command::new("true"), None).unwrap_err().to_string();
         assert!(error.contains("it printed ``"), "{error}");
     }

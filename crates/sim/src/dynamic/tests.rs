@@ -69,6 +69,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             refill_ns: 0.0,
             walkers: 0,
             huge_refill_ns: None,
+            far: Vec::new(),
         }),
         memory: Memory {
             nodes: 1,

@@ -358,7 +358,11 @@ impl Host {
                 }
             }
             // A stream has no touches that hit, and its threads stay where they were.
-            Action::Close { .. } | Action::Open { .. } | Action::MoveThread { .. } | Action::Work { .. } => {}
+            Action::Close { .. }
+            | Action::Open { .. }
+            | Action::MoveThread { .. }
+            | Action::Allow { .. }
+            | Action::Work { .. } => {}
         }
     }
 

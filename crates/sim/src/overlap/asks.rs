@@ -22,7 +22,7 @@ impl Engine {
     /// reference; `tlb_missed`: its page's translation is asked for before it.
     pub fn piece_asks(&mut self, a: &mut Access, op: Op, near: bool, first: bool, tlb_missed: bool) {
         let place = self.turn_of(a, op);
-        let refill_here = self.refill_here();
+        let refill_here = self.refill_here;
         let Some(overlap) = &mut self.overlap else { return };
         let cpu = &self.cpus[a.who.cpu as usize];
         let clock = cpu.clock;
@@ -58,7 +58,11 @@ impl Engine {
             }
         };
         let refill = match tlb_missed {
-            true => lane.walk(begins, refill_here),
+            // What is far comes from memory while the walker goes on to other walks.
+            true => {
+                let held = refill_here.min(overlap.walk);
+                lane.walk(begins, held) + (refill_here - held)
+            }
             false => 0,
         };
         let begins = begins + refill;

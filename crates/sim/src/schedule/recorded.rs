@@ -83,6 +83,8 @@ impl Schedule<'_> {
                 };
                 items -= done;
                 if let Some(dynamic) = &mut self.engine.dynamic {
+                    // No cpu has a queue here that would be shorter than others'.
+                    dynamic.allowed.clear();
                     for (number, to, _) in std::mem::take(&mut dynamic.moves) {
                         self.threads[number as usize].cpu = to;
                         self.used[to as usize] = true;

@@ -135,9 +135,53 @@ impl Schedule<'_> {
             return;
         };
         let moves = std::mem::take(&mut dynamic.moves);
+        let allowed = std::mem::take(&mut dynamic.allowed);
         if self.scheduler.is_some() {
             return;
         }
+        self.carry_out_moves(moves);
+        if allowed.is_empty() {
+            return;
+        }
+        for (by, number, to) in self.places(&allowed) {
+            self.engine.move_thread(by, number, to);
+        }
+        let moves = (self.engine.dynamic.as_mut()).map(|dynamic| std::mem::take(&mut dynamic.moves));
+        self.carry_out_moves(moves.unwrap_or_default());
+    }
+
+    /// New cpus for threads that must leave theirs: the cpu of each action, the thread, and its new cpu. Each goes to the one of its own with the
+    /// fewest threads. Those that leave are not counted where they were.
+    fn places(&self, allowed: &[(u32, u32, u128)]) -> Vec<(u32, u32, u32)> {
+        let mut counts: Vec<u32> = self.engine.homes.world.runnable.clone();
+        let may = |cpus: u128, cpu: u32| cpus >> cpu & 1 == 1;
+        // The last word on a thread counts.
+        let mut wanted: Vec<(u32, u32, u128)> = Vec::new();
+        for &(by, number, cpus) in allowed {
+            wanted.retain(|&(_, other, _)| other != number);
+            wanted.push((by, number, cpus));
+        }
+        wanted.retain(|&(_, number, cpus)| {
+            let any = (0..counts.len() as u32).any(|cpu| may(cpus, cpu));
+            any && !may(cpus, self.threads[number as usize].cpu)
+        });
+        let is_ready = |number: u32| self.threads[number as usize].state == State::Ready;
+        for &(_, number, _) in wanted.iter().filter(|&&(_, number, _)| is_ready(number)) {
+            counts[self.threads[number as usize].cpu as usize] -= 1;
+        }
+        let mut places = Vec::new();
+        for (by, number, cpus) in wanted {
+            let all = (0..counts.len() as u32).filter(|&cpu| may(cpus, cpu));
+            let Some(to) = all.min_by_key(|&cpu| counts[cpu as usize]) else {
+                continue;
+            };
+            counts[to as usize] += u32::from(is_ready(number));
+            places.push((by, number, to));
+        }
+        places
+    }
+
+    fn carry_out_moves(&mut self, moves: Vec<(u32, u32, Units)>) {
         for (number, to, now) in moves {
             let thread = &mut self.threads[number as usize];
             let from = thread.cpu as usize;

@@ -1,6 +1,7 @@
 //! One program through both simulators, and how their answers are compared.
 
 use machine::Machine;
+use policy::Policy;
 use proptest::prelude::*;
 use results::ProgramChange;
 use serde_json::Value;
@@ -125,6 +126,35 @@ pub fn agree(
         report(machine, program, policy, &different)
     );
     Ok(Some(outcome.clone()))
+}
+
+/// The same under a policy made by hand.
+pub fn agree_with(
+    machine: &Machine,
+    program: &Program,
+    policy: &(impl Policy + Clone + 'static),
+    setup: &Setup,
+) -> Result<(), TestCaseError> {
+    let model = reference::simulate(machine, program, Box::new(policy.clone()), &setup.choices());
+    let outcome = engine::simulate_policy(
+        machine,
+        program,
+        Box::new(policy.clone()),
+        setup,
+        sim::Detail::default(),
+    );
+    let (Ok(model), Ok(outcome)) = (&model, &outcome) else {
+        prop_assert_eq!(model.is_err(), outcome.is_err());
+        return Ok(());
+    };
+    let different = differences(&model.json(machine, setup.classes), outcome);
+    prop_assert!(
+        different.is_empty(),
+        "{:?}{}",
+        setup,
+        report(machine, program, "made by hand", &different)
+    );
+    Ok(())
 }
 
 /// The answer of both, which is the same.

@@ -91,6 +91,7 @@ fn what_has_a_hint_is_on_no_huge_page() {
         refill_ns: 20.0,
         walkers: 0,
         huge_refill_ns: None,
+        far: Vec::new(),
     });
     let mut program = Program::new(2);
     say(&mut program, 1, &halves_loop());

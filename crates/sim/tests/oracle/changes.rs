@@ -236,6 +236,7 @@ fn with_tlb() -> Machine {
         refill_ns: 20.0,
         walkers: 0,
         huge_refill_ns: None,
+        far: Vec::new(),
     });
     machine
 }
@@ -531,6 +532,7 @@ fn huge_pages_that_the_host_splits_save_walks_no_misses() {
         refill_ns: 40.0,
         walkers: 0,
         huge_refill_ns,
+        far: Vec::new(),
     };
     let mut program = Program::new(1);
     for _ in 0..2 {

@@ -5,15 +5,17 @@ use machine::Machine;
 use policy::{Action, Interest, Miss, Observation, Page, Placement, Policy, Touch, World};
 use proptest::prelude::*;
 use serde_json::Value;
+use trace::Event;
 
-use crate::oracle::both::Setup;
+use crate::oracle::both::{self, Setup};
 use crate::oracle::conservation;
 use crate::oracle::detail;
 use crate::oracle::engine;
+use crate::oracle::exactness;
 use crate::oracle::machines::machines;
 use crate::oracle::programs::programs;
-use crate::reference::Program;
 use crate::reference::random::SplitMix64;
+use crate::reference::{Item, Program};
 
 /// Two cpus on two nodes, a cache of one line that costs nothing; local 100 ns, remote 300 ns.
 fn two_nodes() -> Machine {
@@ -208,7 +210,7 @@ impl Policy for Restless {
             let page = self.pages[which as usize];
             let node = self.roll(world.nodes);
             let cpu = self.roll(world.cpus);
-            actions.push(match self.roll(7) {
+            actions.push(match self.roll(8) {
                 0 => Action::Move {
                     page,
                     to: Placement {
@@ -230,12 +232,76 @@ impl Policy for Restless {
                 },
                 4 => Action::Close { page, cpus: 1 << cpu },
                 5 => Action::Open { page, cpus: !0 },
+                6 => Action::Allow {
+                    thread: self.roll(self.threads),
+                    cpus: u128::from(self.roll(1 << world.cpus.min(8))),
+                },
                 _ => Action::MoveThread {
                     thread: self.roll(self.threads),
                     cpu,
                 },
             });
         }
+    }
+}
+
+/// Sends threads to cpus, of which some are none, and keeps them on sets of cpus, again and again.
+#[derive(Clone)]
+struct Sender {
+    random: u64,
+    tick_ns: u64,
+    threads: u32,
+}
+
+impl Policy for Sender {
+    fn place(&mut self, _touch: &Touch, _world: &World) -> Placement {
+        Placement::default()
+    }
+
+    fn interest(&self) -> Interest {
+        Interest {
+            tick_ns: self.tick_ns,
+            ..Interest::NONE
+        }
+    }
+
+    fn observe(&mut self, _observation: &Observation, world: &World, actions: &mut Vec<Action>) {
+        let mut random = SplitMix64(self.random);
+        for _ in 0..random.below(5) {
+            let thread = random.below(self.threads + 1);
+            actions.push(match random.below(3) {
+                0 => Action::MoveThread {
+                    thread,
+                    cpu: random.below(world.cpus + 1),
+                },
+                _ => Action::Allow {
+                    thread,
+                    cpus: u128::from(random.below(1 << (world.cpus + 1))),
+                },
+            });
+        }
+        self.random = random.0;
+    }
+}
+
+proptest! {
+    #![proptest_config(exactness::cases(150))]
+
+    /// Count for count and nanosecond for nanosecond, wherever threads are sent.
+    #[test]
+    fn both_simulators_agree_on_threads_that_are_sent(
+        machine in machines(vec![1, 2, 4, 6]),
+        program in programs(8, 1500),
+        random: u64,
+        tick_ns in 100..5000u64,
+        slice_ns in 1..20_000u64,
+        classes: bool,
+    ) {
+        let mut program = program;
+        program.items.retain(|(_, item)| !matches!(item, Item::Event(Event::TeamBegin { .. } | Event::TeamEnd { .. })));
+        let policy = Sender { random, tick_ns, threads: program.spaces.len() as u32 };
+        let setup = Setup { slice_ns, classes, ..Setup::default() };
+        both::agree_with(&machine, &program, &policy, &setup)?;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Random machines: small, odd, and always valid.
 
 use machine::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Stride, Tier, Tlb,
-    Write,
+    Cache, Core, FarPages, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Stride,
+    Tier, Tlb, Write,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -165,6 +165,13 @@ fn tlb() -> impl Strategy<Value = Option<Tlb>> {
             refill_ns,
             walkers,
             huge_refill_ns,
+            // By what was drawn before.
+            far: (0..wired % 3)
+                .map(|tier| FarPages {
+                    pages: 1 + 16 * tier + walkers,
+                    refill_ns: refill_ns + 7.5 * f64::from(tier + 1),
+                })
+                .collect(),
         },
     );
     option::weighted(0.5, some)

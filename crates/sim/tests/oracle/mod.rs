@@ -18,6 +18,7 @@ mod kernel_balancing;
 mod machines;
 mod moving_threads;
 mod overlap;
+mod pairing;
 mod peers;
 mod prefetch;
 mod presets;

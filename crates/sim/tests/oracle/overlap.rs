@@ -365,6 +365,7 @@ fn tlb(walkers: u32) -> Option<machine::Tlb> {
         refill_ns: 30.0,
         walkers,
         huge_refill_ns: None,
+        far: Vec::new(),
     })
 }
 

@@ -204,6 +204,7 @@ fn what_has_a_slot_is_on_no_huge_page() {
         refill_ns: 20.0,
         walkers: 0,
         huge_refill_ns: None,
+        far: Vec::new(),
     });
     (machine.memory.fault_ns, machine.memory.clear_ns) = (500.0, 1.0);
     let changes = [ProgramChange::HugePages { data: None }];

@@ -141,6 +141,7 @@ fn a_tlb_miss_drops_it() {
         refill_ns: 7.0,
         walkers: 0,
         huge_refill_ns: None,
+        far: Vec::new(),
     });
     let mut program = Program::new(1);
     program.read(0, 0);

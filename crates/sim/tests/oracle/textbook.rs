@@ -337,6 +337,7 @@ fn a_tlb_with_wired_entries() {
         refill_ns: 50.0,
         walkers: 0,
         huge_refill_ns: None,
+        far: Vec::new(),
     });
     let walk = |pages: u64| {
         let mut program = Program::new(1);

@@ -25,6 +25,8 @@ pub struct Moments {
     executed: HashSet<u32>,
     /// Threads to be moved: thread, cpu, and when.
     pub moves: Vec<(u32, u32, u64)>,
+    /// Threads to be kept on cpus: by which cpu's doing, the thread, and its cpus.
+    pub allowed: Vec<(usize, u32, u128)>,
 }
 
 impl Moments {
@@ -39,6 +41,7 @@ impl Moments {
             accessed: BTreeSet::new(),
             executed: HashSet::new(),
             moves: Vec::new(),
+            allowed: Vec::new(),
         }
     }
 
@@ -214,10 +217,15 @@ impl Model<'_> {
                     None
                 }
                 Action::Work { ns } => Some(ns as f64),
+                Action::Allow { thread, cpus } => {
+                    if (thread as usize) < self.program.spaces.len() {
+                        self.moments.allowed.push((cpu, thread, cpus));
+                    }
+                    None
+                }
                 Action::MoveThread { thread, cpu: to } => {
                     let known = (thread as usize) < self.program.spaces.len() && to < self.machine.cpus;
-                    let own = self.moments.interest.move_thread_ns;
-                    let costs = if own > 0 { own as f64 } else { costs.move_thread_ns };
+                    let costs = self.move_thread_ns();
                     known.then(|| {
                         let at = clock + took + units(costs);
                         self.moments.moves.push((thread, to, at));
@@ -228,6 +236,18 @@ impl Model<'_> {
             took += ns.map_or(0, |ns| self.charge(cpu, ns));
         }
         took
+    }
+
+    fn move_thread_ns(&self) -> f64 {
+        match self.moments.interest.move_thread_ns {
+            0 => sim::VERGHESE96.move_thread_ns,
+            own => own as f64,
+        }
+    }
+
+    /// A cpu has to move a thread. What that takes.
+    pub fn charge_move(&mut self, cpu: usize) -> u64 {
+        self.charge(cpu, self.move_thread_ns())
     }
 
     fn charge(&mut self, cpu: usize, ns: f64) -> u64 {

@@ -300,10 +300,20 @@ pub fn simulate(
                     for (other, to, at) in std::mem::take(&mut model.moments.moves) {
                         moved |= schedule.move_thread(other, to as usize, at) && other == thread;
                     }
+                    let allowed = std::mem::take(&mut model.moments.allowed);
+                    let mut places = Vec::new();
+                    for (by, other, to) in schedule.keep(&allowed) {
+                        schedule.cpus[by].clock += model.charge_move(by);
+                        places.push((other, to, schedule.cpus[by].clock));
+                    }
+                    for (other, to, at) in places {
+                        moved |= schedule.move_thread(other, to, at) && other == thread;
+                    }
                 }
             }
-            if !moved {
-                schedule.after(cpu, thread, item.as_ref(), place);
+            match moved {
+                true => schedule.slice(cpu),
+                false => schedule.after(cpu, thread, item.as_ref(), place),
             }
             if item.is_none() {
                 windows.meet(&mut model, &mut schedule, cpu, None);
@@ -495,9 +505,9 @@ impl Model<'_> {
             && !tlb.look_up(page)
         {
             tlb_missed = true;
-            refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| match tlb.huge_refill_ns {
-                Some(ns) if huge => ns,
-                _ => tlb.refill_ns,
+            refill = units(self.machine.tlb.as_ref().map_or(0.0, |of| {
+                let takes = if huge { of.huge_refill_ns } else { tlb.walk(page) };
+                takes.unwrap_or(of.refill_ns)
             }));
         }
         let faulted = self

@@ -92,6 +92,8 @@ pub struct Overlap {
     set_rewrite: u64,
     /// Page walks at a time (0: any number), and when those of each cpu were over.
     walkers: usize,
+    /// For so long a walk keeps one.
+    walk: u64,
     walks: Vec<Vec<u64>>,
     /// By cpu, instructions since its last reference that make none.
     between: Vec<u64>,
@@ -216,6 +218,7 @@ impl Overlap {
             set_refill: super::units(core.set_refill_ns),
             set_rewrite: super::units(core.set_rewrite_ns),
             walkers: machine.tlb.as_ref().map_or(0, |tlb| tlb.walkers as usize),
+            walk: super::units(machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns)),
             walks: vec![Vec::new(); machine.cpus as usize],
             between: vec![0; machine.cpus as usize],
             mispredictions: mispredictions
@@ -399,11 +402,13 @@ impl Overlap {
             }
         };
         self.begins_at = begins;
-        let mut walked = begins + refill;
-        if refill > 0 && self.walkers > 0 {
-            walked = begins.max(room(&self.walks[number], self.walkers)) + refill;
+        let held = refill.min(self.walk);
+        let mut walked = begins + held;
+        if held > 0 && self.walkers > 0 {
+            walked = begins.max(room(&self.walks[number], self.walkers)) + held;
             self.walks[number].push(walked);
         }
+        walked += refill - held;
         self.refill = walked - begins;
         match near {
             true => walked,

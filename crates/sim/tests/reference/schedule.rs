@@ -224,15 +224,24 @@ impl Schedule {
             self.slice_over(cpu);
             return;
         }
-        let cpu = &mut self.cpus[cpu];
         if let Some(hold) = hold {
+            let cpu = &mut self.cpus[cpu];
             self.states[thread as usize] = State::Held(hold);
             cpu.ready.pop_front();
             cpu.slice_began = now;
             self.fill(None, now);
-        } else if now - cpu.slice_began >= self.slice {
+        } else {
+            self.slice(cpu);
+        }
+    }
+
+    /// The next thread has its turn where the first has used up its slice: also one that was put there by this item, if the policy's
+    /// actions took so long.
+    pub fn slice(&mut self, cpu: usize) {
+        let cpu = &mut self.cpus[cpu];
+        if !cpu.ready.is_empty() && cpu.clock - cpu.slice_began >= self.slice {
             cpu.ready.rotate_left(1);
-            cpu.slice_began = now;
+            cpu.slice_began = cpu.clock;
         }
     }
 
@@ -252,6 +261,41 @@ impl Schedule {
         }
         self.ready(thread, now);
         runs
+    }
+
+    /// New places of threads that are kept on cpus on which they are not, of several wishes for one thread by the last.
+    pub fn keep(&self, allowed: &[(usize, u32, u128)]) -> Vec<(usize, u32, usize)> {
+        let last: Vec<(usize, u32, u128)> = (0..allowed.len())
+            .filter(|&at| allowed[at + 1..].iter().all(|(_, thread, _)| *thread != allowed[at].1))
+            .map(|at| allowed[at])
+            .collect();
+        let cpus: Vec<usize> = (0..self.cpus.len()).collect();
+        let of = |mask: u128| cpus.iter().copied().filter(move |cpu| mask >> cpu & 1 == 1);
+        let leaves = |(_, thread, mask): &(usize, u32, u128)| {
+            of(*mask).next().is_some() && !of(*mask).any(|cpu| cpu == self.places[*thread as usize])
+        };
+        let leaving: Vec<(usize, u32, u128)> = last.into_iter().filter(leaves).collect();
+        // Those that are ready stay, those that leave do not count where they are, but where they go.
+        let mut there: Vec<Vec<u32>> = self
+            .cpus
+            .iter()
+            .map(|cpu| cpu.ready.iter().copied().collect())
+            .collect();
+        for threads in &mut there {
+            threads.retain(|thread| leaving.iter().all(|(_, other, _)| other != thread));
+        }
+        let mut places = Vec::new();
+        for (by, thread, mask) in leaving {
+            let fewest = of(mask).map(|cpu| there[cpu].len()).min();
+            let Some(to) = of(mask).find(|&cpu| Some(there[cpu].len()) == fewest) else {
+                continue;
+            };
+            if self.states[thread as usize] == State::Ready {
+                there[to].push(thread);
+            }
+            places.push((by, thread, to));
+        }
+        places
     }
 
     /// Whether a thread goes to another cpu now; it stands at the end of the queue there.

@@ -8,6 +8,9 @@ pub struct Tlb {
     sets: u64,
     ways: usize,
     held: HashMap<u64, Vec<Page>>,
+    /// Lines of page tables in the order in which they were walked to, the last one at the end; and tiers of far ones.
+    walked: Vec<Page>,
+    far: Vec<machine::FarPages>,
     pub accesses: u64,
     pub misses: u64,
 }
@@ -19,6 +22,8 @@ impl Tlb {
             sets: u64::from(sets),
             ways: ((tlb.entries - tlb.wired) / sets).max(1) as usize,
             held: HashMap::new(),
+            walked: Vec::new(),
+            far: tlb.far.clone(),
             accesses: 0,
             misses: 0,
         }
@@ -36,6 +41,19 @@ impl Tlb {
         self.accesses += 1;
         self.misses += u64::from(!hit);
         hit
+    }
+
+    /// A page that was not there is walked to. What that takes where it is far.
+    pub fn walk(&mut self, page: Page) -> Option<f64> {
+        let line = Page {
+            number: page.number / 8,
+            ..page
+        };
+        let before = self.walked.iter().rev().position(|walked| *walked == line);
+        self.walked.retain(|walked| *walked != line);
+        self.walked.push(line);
+        let missed = |far: &&machine::FarPages| before.is_none_or(|before| before as u32 >= (far.pages / 8).max(1));
+        self.far.iter().rfind(missed).map(|far| far.refill_ns)
     }
 
     pub fn holds(&self, page: Page) -> bool {

@@ -58,7 +58,7 @@ pub struct Regions {
 
     /// A file in which a program says how many units of its work it has done, each time a larger number, appended or written over
     /// the one before. A change after which a unit takes over 3% more processor time, of the preferred program or else of all that
-    /// are watched, is undone
+    /// are watched, is undone. Without it, instructions are the units, where the processor counts them
     #[arg(long, value_name = "FILE", requires = "regions")]
     progress: Option<PathBuf>,
 

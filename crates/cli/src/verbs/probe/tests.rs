@@ -26,6 +26,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             }],
             walkers: None,
             huge_refill_ns: None,
+            far: Vec::new(),
             others: Some(Others {
                 bytes: 24 << 20,
                 gbps: 2.5,

@@ -1,5 +1,6 @@
 //! Decisions over what is told of two private caches.
 
+use super::super::log::Counted;
 use super::*;
 
 const MIB: u64 = 1 << 20;
@@ -96,7 +97,7 @@ fn who_gives_up_its_place_says_its_own_reason() {
     for (busy, cpus, why) in cases {
         let mut told = Told::new(2, None);
         let actions = told.act(0.0);
-        assert!(actions.iter().all(|action| action.why == reason(Why::Fullest)));
+        assert!(actions.iter().all(|action| action.why == Why::Fullest.in_words()));
         for _ in 0..10 {
             told.tell(0.0);
         }
@@ -108,7 +109,7 @@ fn who_gives_up_its_place_says_its_own_reason() {
         assert_eq!((action.process, released.next()), (13, None));
         assert_eq!(action.why, why);
         // In the third case another process gets its cpus, which is the plan's reason.
-        let of_plan = if cpus[0] == 0 { reason(Why::Cpus) } else { why };
+        let of_plan = if cpus[0] == 0 { Why::Cpus.in_words() } else { why };
         assert_eq!(told.decisions.why(), Some(of_plan));
         assert_eq!(told.why(13).as_deref(), Some(why));
     }
@@ -153,6 +154,82 @@ fn whoever_makes_room_for_a_preferred_program_says_so() {
     let mut whys: Vec<(bool, String)> = actions.iter().map(why).collect();
     whys.sort();
     whys.dedup();
-    let expected = [(false, MAKES_ROOM), (true, reason(Why::Preferred))];
+    let expected = [(false, MAKES_ROOM), (true, Why::Preferred.in_words())];
     assert_eq!(whys, expected.map(|(is_it, why)| (is_it, why.to_string())));
+}
+
+/// Instructions of an interval, all of whose processor time was counted.
+fn counted(instructions: u64) -> Option<Counted> {
+    Some(Counted {
+        instructions,
+        ns: 1_000_000_000,
+    })
+}
+
+#[test]
+fn a_change_that_lost_instructions_is_undone() {
+    let mut told = Told::new(2, None);
+    told.processes.iter_mut().for_each(|seen| seen.counted = counted(2000));
+    assert_eq!(told.act(0.0).len(), 4);
+    told.processes.iter_mut().for_each(|seen| seen.counted = counted(1900));
+    let undone = told.act(0.0);
+    assert!(undone.iter().all(|action| action.domains.is_none()) && undone.len() == 4);
+    assert!(!told.decisions.verified() && told.decisions.trials()[0].undone);
+    // One that gained stays.
+    let mut told = Told::new(2, None);
+    told.processes.iter_mut().for_each(|seen| seen.counted = counted(2000));
+    assert_eq!(told.act(0.0).len(), 4);
+    told.processes.iter_mut().for_each(|seen| seen.counted = counted(2100));
+    assert!(told.act(0.0).is_empty());
+    assert!(told.decisions.verified());
+}
+
+#[test]
+fn a_process_of_slow_instructions_that_gets_more_time_loses_nothing() {
+    let mut told = Told::new(2, None);
+    told.processes.iter_mut().for_each(|seen| seen.counted = counted(2000));
+    told.processes[0].counted = Some(Counted {
+        instructions: 100,
+        ns: 500_000_000,
+    });
+    assert_eq!(told.act(0.0).len(), 4);
+    // Twice the time for the slow one, at a better pace. Each process's pace is as good as before or better, that of all together is not.
+    told.processes[0].counted = counted(210);
+    told.processes[1].counted = Some(Counted {
+        instructions: 1000,
+        ns: 500_000_000,
+    });
+    assert!(told.act(0.0).is_empty());
+    let trials = told.decisions.trials();
+    assert!(
+        trials.len() == 1 && trials[0].after_ns < trials[0].before_ns,
+        "{trials:?}"
+    );
+}
+
+#[test]
+fn a_process_that_goes_idle_undoes_nothing() {
+    let mut told = Told::new(2, None);
+    told.processes.iter_mut().for_each(|seen| seen.counted = counted(2000));
+    assert_eq!(told.act(0.0).len(), 4);
+    // A few instructions, at a bad pace.
+    told.processes[0].counted = Some(Counted {
+        instructions: 1,
+        ns: 10_000_000,
+    });
+    assert!(told.act(0.0).is_empty());
+    assert!(told.decisions.verified());
+}
+
+#[test]
+fn a_later_process_of_the_same_number_is_another_one() {
+    let mut told = Told::new(2, None);
+    told.processes[0].counted = counted(2000);
+    assert_eq!(told.act(0.0).len(), 4);
+    told.processes[0].began = 2;
+    told.processes[0].counted = counted(1);
+    for _ in 0..20 {
+        told.tell(0.0);
+    }
+    assert!(told.decisions.trials().is_empty());
 }

@@ -1,6 +1,6 @@
 //! The end: everything is undone, and said.
 
-use results::{LiveRegions, PairedProcess, PairingDomain, SourceNotUsed};
+use results::{LiveRegions, PairedProcess, PairingDomain, PairingMeasure, SourceNotUsed};
 
 use super::super::error::RegionsError;
 use super::super::linux::Linux;
@@ -66,6 +66,7 @@ impl<L: Linux> Host<L> {
             why: why.to_string(),
             actions: self.actions.iter().cloned().collect(),
             actions_count: self.actions_count,
+            measure: self.measure(),
             trials: self.decisions.trials(),
             verified: self.decisions.verified(),
             restored_threads: self.restored,
@@ -77,18 +78,34 @@ impl<L: Linux> Host<L> {
         })
     }
 
+    /// The unit of work by which changes are judged.
+    fn measure(&self) -> Option<PairingMeasure> {
+        if !self.config.acts {
+            return None;
+        }
+        match &self.config.progress {
+            Some(_) => Some(PairingMeasure::Progress),
+            None if self.linux.uncountable().is_none() => Some(PairingMeasure::Instructions),
+            None => None,
+        }
+    }
+
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.config.acts && self.actions_count > 0 && !self.decisions.verified() {
-            notes.push(match &self.config.progress {
-                None => "the gain was not verified: no progress was given (--progress FILE), and instructions are not counted \
-                         by this version"
-                    .to_string(),
-                Some(file) => format!(
-                    "the gain was not verified: {} held no numbers that grow for long enough, or the change lost",
+            let why = match (&self.config.progress, self.linux.uncountable()) {
+                (Some(file), _) => format!(
+                    "{} held no numbers that grow for long enough, or the change lost",
                     file.display()
                 ),
-            });
+                (None, Some(why)) => {
+                    format!("no progress was given (--progress FILE), and instructions cannot be counted here: {why}")
+                }
+                (None, None) => {
+                    "no process ran for long enough before and after the last change, or it lost".to_string()
+                }
+            };
+            notes.push(format!("the gain was not verified: {why}"));
         }
         notes.extend(self.stuck());
         notes.extend(self.notes_of_groups());

@@ -288,6 +288,35 @@ fn a_change_after_which_less_is_done_is_undone_and_not_repeated() {
     same_again(&room.text());
 }
 
+#[test]
+fn where_no_progress_is_told_instructions_judge() {
+    let (fake, room) = (four(), Room::new());
+    let pace = |pace| fake.change(|world| world.processes.values_mut().for_each(|process| process.pace = pace));
+    pace(1000);
+    let before = fake.masks();
+    let mut host = room.host(&fake);
+    while fake.masks() == before {
+        go(&mut host, 1);
+    }
+    pace(900);
+    go(&mut host, 40);
+    assert_eq!(fake.masks(), before, "it was undone and not tried again");
+    let report = host.end().unwrap();
+    assert_eq!(
+        (report.trials.len(), report.trials[0].undone, report.verified),
+        (1, true, false)
+    );
+    assert_eq!(report.measure, Some(results::PairingMeasure::Instructions));
+    assert!((report.trials[0].after_ns / report.trials[0].before_ns - 1.0 / 0.9).abs() < 0.01);
+    same_again(&room.text());
+    // A dry run changes nothing, and so counts nothing.
+    let mut room = Room::new();
+    room.config.acts = false;
+    let report = room.run(&fake, 6).end().unwrap();
+    assert_eq!(report.measure, None);
+    assert!(!String::from_utf8(room.text()).unwrap().contains("counted"));
+}
+
 fn same_again(log: &[u8]) {
     // Two runs are in it, each with its beginning.
     let second = log

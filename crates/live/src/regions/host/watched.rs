@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use sys::tasks::Demand;
 
-use super::super::decisions::WINDOW;
+use policy::regions::pairing::WINDOW;
 
 /// A whole cpu, as busy time is counted.
 const CPU: u64 = 1000;
