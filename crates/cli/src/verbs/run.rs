@@ -196,12 +196,6 @@ impl Run {
         match &self.policy {
             #[cfg(target_arch = "x86_64")]
             Some(policy) if policy.is(|traits| traits.follows) => return self.follow_data(console, policy),
-            Some(policy) if policy.of(policy::Kind::Threads).is_some() => {
-                return Err(Failure::usage(format!(
-                    "policy `{policy}` is simulated; on a running system `domicile daemon --regions` and `domicile run --regions-with NAME|NUMBER` \
-                     pair processes with caches"
-                )));
-            }
             Some(policy) if self.close_by.is_some() || self.let_cpus_sleep => {
                 let option = if self.let_cpus_sleep {
                     "--let-cpus-sleep"
