@@ -1,4 +1,4 @@
-//! One program on one machine: everything that is said of it, put together.
+//! One program on one machine: all parts of its advice, put together.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -35,17 +35,17 @@ const COLLISIONS: usize = 1000;
 /// Lines of the source that are kept, the worst: all that count, where a program of many libraries has tens of thousands.
 const SOURCE_LINES: usize = 1000;
 
-/// What is simulated of a trace.
+/// The simulations of a trace.
 struct Plan<'a> {
     machine: &'a Machine,
     settings: &'a Settings<'a>,
-    /// What is simulated first; the baseline is among it, and is looked at closely.
+    /// The first simulations; the baseline is among them, and is looked at closely.
     first: Vec<PolicySpec>,
     baseline: Name,
-    /// Where all that can make a difference is looked at, and not what somebody named.
+    /// True if everything that can make a difference is looked at, rather than policies that the user named.
     all: bool,
     marked: bool,
-    /// Whether cache slots are described.
+    /// True if cache slots are described.
     described: bool,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Plan<'a> {
             Policies::These(policies) => {
                 plan.all = false;
                 plan.first = policies.clone();
-                // Where what a usual kernel does is not among them, the first that does not order work stands for it.
+                // If a usual kernel's policy is not among them, the first that does not order work stands for it.
                 let named = |name: &&PolicySpec| name.name == usual.baseline;
                 let plain = |name: &&PolicySpec| name.name.of(Kind::Order).is_none();
                 let baseline = policies.iter().find(named).or(policies.iter().find(plain));
@@ -94,12 +94,12 @@ impl<'a> Plan<'a> {
         names.into_iter().map(spec).collect()
     }
 
-    /// Whether page colors may do anything.
+    /// True if page colors may do anything.
     fn with_colors(&self) -> bool {
         self.machine.color_count() > 1 && self.settings.no_colors.is_none()
     }
 
-    /// What could matter, as the baseline's run shows, and what to simulate of it beyond what was simulated.
+    /// The matters that could make a difference, as the baseline's run shows, and the further simulations for them.
     fn further(&self, base: &Outcome) -> (Matters, Vec<PolicySpec>) {
         let matters = match self.settings.every() {
             true => Matters::ALL,
@@ -108,7 +108,7 @@ impl<'a> Plan<'a> {
         if !self.all {
             return (matters, Vec::new());
         }
-        // What somebody describes is wanted, whatever it gains.
+        // Slots that somebody describes are simulated, whatever they gain.
         let colors = matters.colors || self.described && self.with_colors();
         let mut candidates = candidates_of(self.machine, self.marked, self.described, [colors, matters.homes]);
         let known = |name: &Name| self.first.iter().any(|spec| spec.name == *name);
@@ -240,7 +240,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     Ok(advice)
 }
 
-/// What is said of a policy that loses huge pages; one that gains nothing with that is none of the advice.
+/// Adds the loss of huge pages under a policy; a policy that gains nothing with that loss is removed from the advice.
 fn weighed(advice: &mut Advice, policy: String, lost: HugePagesLost) {
     let gains = huge::gains(&lost);
     match advice.cdpc.as_mut().filter(|cdpc| cdpc.policy == policy) {
@@ -272,7 +272,7 @@ fn best_colors<'a>(advice: &'a Advice, base: &Outcome) -> Option<(&'a str, f64)>
     (best.1 >= NOTHING).then_some(best)
 }
 
-/// An advice from outcomes that are there already; `baseline` is the policy of one of them, `names` are what was simulated.
+/// An advice from outcomes that are there already; `baseline` is the policy of one of them, `names` are the simulated policies.
 pub fn advice_of(
     machine: &Machine,
     trace: Facts,

@@ -1,4 +1,4 @@
-//! What the largest gain would avoid of the waiting, by call stack: the program is simulated once more, with the change.
+//! The waiting that the largest gain would avoid, by call stack: the program is simulated once more, with the change.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use crate::words::NOTHING;
 
 /// Puts into the profile of an advice what the largest gain would avoid that can be simulated again with this trace. Slots, homes,
-/// and threads in other places are not among them: their simulation is not one of a change or a policy by name. Nothing where no
+/// and threads in other places are not among them: their simulation is not one of a change or a policy by name. Nothing if no
 /// other change gains.
 pub fn avoided(trace: &Trace, settings: &Settings, config: &Config, advice: &mut Advice) -> Result<(), SimError> {
     let Some((name, changes, policy)) = largest(config, advice) else {
@@ -67,7 +67,7 @@ fn largest(config: &Config, advice: &Advice) -> Option<(String, Vec<ProgramChang
     all.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, largest)| largest)
 }
 
-/// A profile with what is less in another one.
+/// The profile `before`, with the time that is less in `after`.
 fn compared(mut before: Profile, after: &Profile, change: String) -> Profile {
     // By frames and structure, whose numbers are each profile's own.
     fn key<'a>(profile: &'a Profile, stack: &'a ProfileStack) -> (Vec<&'a ProfileFrame>, &'a str) {
@@ -156,7 +156,7 @@ mod tests {
             seen,
             expected.map(|(name, stall, avoided)| (name.to_string(), stall, avoided))
         );
-        // What is less in all is less by stack.
+        // The difference in all is the sum of the differences by stack.
         let all: i64 = both.stacks.iter().filter_map(|stack| stack.avoided_ns).sum();
         assert_eq!(all, 100 - 20);
         assert_eq!(both.change.as_deref(), Some("an array"));

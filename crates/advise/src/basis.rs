@@ -1,4 +1,4 @@
-//! What an advice rests on where it is of windows of a run, and how sure that makes it.
+//! The basis of an advice that is of windows of a run, and its certainty.
 
 use results::{Advice, Estimate, Outcome, count, percent};
 
@@ -14,7 +14,7 @@ pub fn gain(base: &Outcome, other: &Outcome) -> f64 {
     }
 }
 
-/// Whether what a policy saves over windows together may be none over the whole run.
+/// True if a policy that saves time over all windows together may save none over the whole run.
 pub fn may_be_chance(advice: &Advice, policy: &str) -> bool {
     let other = advice.policies.iter().find(|outcome| outcome.policy == policy);
     let estimate = advice
@@ -28,7 +28,7 @@ fn saved_over_windows(base: &Outcome, other: &Outcome) -> Option<Estimate> {
     base.windows.as_ref()?.saved_by(other.windows.as_ref()?)
 }
 
-/// What the figures rest on, in a sentence or two; `None` where they are of all that there is.
+/// The basis of the figures, in a sentence or two; `None` if they are of all that there is.
 pub fn in_words(advice: &Advice) -> Option<String> {
     let base = advice.base()?;
     let windows = base.windows.as_ref()?;
@@ -61,7 +61,7 @@ pub fn in_words(advice: &Advice) -> Option<String> {
     Some(text)
 }
 
-/// Between what the best gain lies, or that there may be none.
+/// The bounds of the best gain, or a note that there may be none.
 fn gains(advice: &Advice, base: &Outcome) -> Option<String> {
     let others = advice.policies.iter().filter(|outcome| outcome.policy != base.policy);
     let best = others.min_by_key(|outcome| outcome.time_ns.wall)?;

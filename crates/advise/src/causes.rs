@@ -1,8 +1,8 @@
-//! Why the worst data structures miss, and what to do about it: rules over what the simulation measured.
+//! The reasons why the worst data structures miss, and the cures: rules over the simulation's measurements.
 //!
 //! Each place of the evidence, a line of the source and one structure, is looked at from the most specific cause to the
 //! least: a lock, sharing, conflicts, walks without a pattern, lines of which little is used, and what is left, reuse that
-//! comes too late and first uses. What the TLB costs is a cause of its own beside these.
+//! comes too late and first uses. The cost of the TLB is a cause of its own beside these.
 
 mod collide;
 mod gains;
@@ -28,7 +28,7 @@ use view::View;
 /// Causes that an advice names.
 const MOST: usize = 10;
 
-/// What a rule found.
+/// The finding of a rule.
 struct Finding {
     kind: CauseKind,
     evidence: CauseEvidence,
@@ -54,7 +54,7 @@ impl From<Finding> for Alternative {
     }
 }
 
-/// A rule: what it finds of a place, if it is the place's cause.
+/// A rule: its finding on a place, if it is the place's cause.
 type Rule = fn(&View) -> Option<Finding>;
 
 /// The first that finds something is right, but for colors of pages where a machine has none to choose: these come last there.
@@ -115,7 +115,7 @@ pub fn causes(evidence: &Evidence, machine: &Machine, colored: bool, base: &Outc
     causes
 }
 
-/// The cause of what is waited for at a place.
+/// The cause of the waiting at a place.
 fn found(view: &View, colored: bool) -> Option<Finding> {
     let mut all = RULES.iter().filter_map(|rule| rule(view));
     let first = all.next()?;
@@ -125,10 +125,10 @@ fn found(view: &View, colored: bool) -> Option<Finding> {
     }
 }
 
-/// Another cure of what was found.
+/// Another cure of the finding.
 fn alternative(view: &View, found: &Finding) -> Option<Finding> {
     match found.kind {
-        // What collides, and is walked across, can be walked along as well.
+        // Arrays that collide, and are walked across, can be walked along as well.
         CauseKind::PowerOfTwo | CauseKind::ArraysCollide => walk::across(view),
         CauseKind::PagesCollide => walk::across(view).or_else(|| walk::fields(view)),
         CauseKind::PointerChasing => irregular::in_turn(view, found),
@@ -147,7 +147,7 @@ fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, alternative: Option
         cause.other_lines += 1;
         return;
     }
-    // What competes for the same sets, or is used at one index, waits together: one change mends it.
+    // Data that competes for the same sets, or is used at one index, waits together: one change mends it.
     let together = |cause: &&mut Cause| {
         let place = cause.kind == found.kind && cause.source == view.source() && cause.function == view.place.function;
         place

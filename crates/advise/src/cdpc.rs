@@ -11,7 +11,7 @@ use crate::words::{NOTHING, list, saved};
 
 /// An array with a smaller part of the conflicts is not named.
 const FEW: f64 = 0.01;
-/// Where one of the policies is the baseline, called `name`, with its colors by hints, and there are hints.
+/// The advice if one of the policies is the baseline, called `name`, with its colors by hints, and there are hints.
 pub fn advice(policies: &[Outcome], base: &Outcome, name: &Name) -> Option<CdpcAdvice> {
     let recolored = |color: &Name| outcome_of(policies, &name.recolored(color));
     let hinted = recolored(&Name::first(&[Kind::Color], |traits| traits.hints))?;
@@ -41,7 +41,7 @@ pub fn advice(policies: &[Outcome], base: &Outcome, name: &Name) -> Option<CdpcA
     Some(advice)
 }
 
-/// Whether any of the others would be slower by more than nothing, and none faster.
+/// True if any of the others would be slower by more than nothing, and none faster.
 pub fn gains(advice: &CdpcAdvice) -> bool {
     advice.huge_pages.as_ref().is_none_or(huge::gains) && gains_on_small_pages(advice)
 }
@@ -51,7 +51,7 @@ fn gains_on_small_pages(advice: &CdpcAdvice) -> bool {
     gains().any(|gain| gain >= NOTHING) && gains().all(|gain| gain > -NOTHING)
 }
 
-/// What is said once it is known what the hints lose by huge pages.
+/// The text once the loss of the hints by huge pages is known.
 pub fn weighed(advice: &mut CdpcAdvice) {
     let Some(lost) = &advice.huge_pages else { return };
     let (before, after) = (time(lost.against_ns), time(lost.wall_ns));

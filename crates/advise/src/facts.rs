@@ -1,4 +1,4 @@
-//! What an advice is of, and what of it is only an estimate.
+//! The subject of an advice, and the parts of it that are only estimates.
 
 use machine::Machine;
 use results::{CacheFacts, Facts, MachineFacts, Outcome, Windows, count, percent};
@@ -35,7 +35,7 @@ pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts
     let windows = outcomes.first().and_then(|outcome| outcome.windows.as_ref());
     Facts {
         file: None,
-        // What only warmed caches is nothing that is looked at.
+        // References that only warmed caches are not part of the subject.
         references: windows.map_or(trace.references(), Windows::references),
         instructions: match windows {
             Some(_) => outcomes.first().and_then(|outcome| outcome.instructions),
@@ -48,7 +48,7 @@ pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts
     }
 }
 
-/// Half an interval of 95% that is said, as a part of the time.
+/// The least half interval of 95% that is reported, as a part of the time.
 const UNSURE: f64 = 0.05;
 
 /// Which part of a run is looked at, in a word or two; `None`: all of it.
@@ -88,7 +88,7 @@ fn part_in_words(header: &Header, windows: Option<&Windows>) -> Option<String> {
     }
 }
 
-/// What of an advice is only an estimate, and why.
+/// The parts of an advice that are only estimates, and the reasons.
 pub fn estimates(trace: &Trace, machine: &Machine, facts: &Facts, basis: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(basis.map(str::to_string));
@@ -108,14 +108,14 @@ pub fn estimates(trace: &Trace, machine: &Machine, facts: &Facts, basis: Option<
     notes
 }
 
-/// What of a run a trace does not hold.
+/// The parts of a run that a trace does not hold.
 pub fn limits(header: &Header) -> Vec<String> {
     let mut notes = header.gaps.as_ref().map_or_else(Vec::new, gaps::in_words);
     notes.extend(header.chosen.as_ref().map(part));
     notes
 }
 
-/// That a trace holds a part of a run, and which.
+/// A note that a trace holds a part of a run, and the part.
 fn part(chosen: &Chosen) -> String {
     let mut after = match &chosen.from {
         None => String::new(),

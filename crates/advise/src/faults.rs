@@ -15,7 +15,7 @@ const KEEP: &str = "GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_thr
 
 const KIND: &str = "page-faults";
 
-/// What keeping it would save: the faults of pages that had been touched before.
+/// The saving if memory is kept: the faults of pages that had been touched before.
 pub fn todo(advice: &Advice, least: f64) -> Option<Todo> {
     let base = advice.base()?;
     let (again, gain) = (base.memory.page_faults?.again, share(base));
@@ -35,7 +35,7 @@ pub fn todo(advice: &Advice, least: f64) -> Option<Todo> {
 /// From this share of the time on huge pages are simulated for the faults that they save.
 const WORTH: f64 = 0.05;
 
-/// What huge pages for all data save, where first page faults take a good part of the time, and no cause has that cure.
+/// The saving of huge pages for all data, if first page faults take a good part of the time, and no cause has that cure.
 pub fn huge_pages(
     trace: &Trace,
     settings: &Settings,

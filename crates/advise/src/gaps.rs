@@ -1,9 +1,9 @@
-//! What a trace of another tool does not hold, in words, and where no advice can rest on it.
+//! The gaps in a trace of another tool, in words, and the gaps on which no advice can rest.
 
 use results::count;
 use trace::{Gaps, KernelPart, TraceError, Unknown};
 
-/// What is missing, a sentence for each.
+/// The missing parts, a sentence for each.
 pub fn in_words(gaps: &Gaps) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(filtered(gaps).map(|what| {
@@ -45,7 +45,7 @@ pub fn in_words(gaps: &Gaps) -> Vec<String> {
     notes
 }
 
-/// That no advice can rest on the trace, and what can be had of it.
+/// A note that no advice can rest on the trace, and on the uses that remain.
 pub fn refused(gaps: &Gaps) -> Result<(), TraceError> {
     let what = match filtered(gaps) {
         _ if gaps.no_data => {

@@ -1,8 +1,8 @@
-//! Which data is remote on a machine with several nodes, why, and what would bring it near: placing it where it is used,
+//! Remote data on a machine with several nodes, its reason, and the remedies: placing it where it is used,
 //! spreading it, moving or copying it while the program runs, or keeping the program on one node.
 //!
-//! Every remedy is simulated in full, contention and all, with what a page that moves costs on Linux. Of most it is asked over
-//! the stream of misses, too, what they gain in the second half, when most pages have moved and the program has begun.
+//! Every remedy is simulated in full, contention and all, with the cost of moving a page on Linux. Most are also simulated over
+//! the stream of misses, to find their gain in the second half, when most pages have moved and the program has begun.
 
 mod pace;
 mod remedies;
@@ -19,7 +19,7 @@ use crate::words::NOTHING;
 pub use remedies::FORETOLD;
 use remedies::Remedies;
 
-/// `None` where there is one node only, or nothing to be asked of `outcomes`.
+/// `None` if there is one node only, or nothing to be asked of `outcomes`.
 pub fn advice(
     trace: &Trace,
     settings: &Settings,
@@ -62,7 +62,7 @@ pub fn advice(
     Ok(Some(advice))
 }
 
-/// Threads take the cpus in their order, and the first ones are those of node 0: where that makes all local, it is said.
+/// Threads take the cpus in their order, and the first cpus are those of node 0: a note if that makes all accesses local.
 fn on_one_node(threads: u32, machine: &Machine) -> Option<String> {
     let nodes = machine.memory.nodes;
     if nodes < 2 || threads < 2 || threads > machine.cpus / nodes {

@@ -1,6 +1,6 @@
-//! What colors of pages lose by huge pages, simulated and weighed.
+//! The loss of huge pages by page colors, simulated and weighed.
 //!
-//! Pages with a color of their own are kept out of huge pages. Where the machine's system would have put a program's data there
+//! Pages with a color of their own are kept out of huge pages. If the machine's system would have put a program's data there
 //! ([`machine::HugeData`]), colors are held against the run on huge pages: the same policies once more, with the change
 //! `huge-pages` for that data, which leaves the colored pages small. [`policy::slots::Weighed`] is the rule.
 
@@ -14,8 +14,8 @@ use crate::basis;
 use crate::settings::Settings;
 use crate::words::{NOTHING, saved};
 
-/// The data that the system would put on huge pages: what has one whole, and is of memory without a file as far as the trace
-/// says. Empty where that is nothing, or where translation and page faults take no time.
+/// The data that the system would put on huge pages: it has a whole huge page, and, as far as the trace tells, its memory has
+/// no file. Empty if there is none, or if translation and page faults take no time.
 pub fn data(machine: &Machine, asks: bool, structures: &[Structure]) -> Vec<ProgramChange> {
     let gives = machine.memory.huge_pages;
     let costs = machine.tlb.is_some() || machine.memory.fault_ns > 0.0;
@@ -41,7 +41,7 @@ pub fn data(machine: &Machine, asks: bool, structures: &[Structure]) -> Vec<Prog
     names.into_iter().map(change).collect()
 }
 
-/// How long each of these takes with that data on huge pages; `None` where there is none, or the trace does not name it.
+/// How long each of these takes with that data on huge pages; `None` if there is none, or the trace does not name it.
 pub fn walls(
     trace: &Trace,
     settings: &Settings,
@@ -81,7 +81,7 @@ pub fn weighed(small: Pair, huge: Pair, lost: u64) -> HugePagesLost {
     }
 }
 
-/// Whether colors that lose huge pages gain something all the same.
+/// True if colors that lose huge pages gain something all the same.
 pub fn gains(lost: &HugePagesLost) -> bool {
     !lost.refused && saved(lost.against_ns, lost.wall_ns) >= NOTHING
 }

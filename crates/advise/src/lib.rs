@@ -73,14 +73,14 @@ pub use slots::gains as slots_gain;
 pub use words::{cdpc_in_words, pairing_in_words, regions_in_words, slots_in_words};
 pub use work::class_in_words;
 
-/// What placing a program's pages, putting its work in order and partitioning the cache would gain, and where its time goes.
+/// The gain of placing a program's pages, putting its work in order and partitioning the cache, and the parts of its time.
 ///
-/// Fails where the trace cannot be read, where it does not hold what advice rests on, or a policy's name or parameter is wrong.
+/// Fails if the trace cannot be read, if it lacks the data that advice rests on, or if a policy's name or parameter is wrong.
 pub fn advise(trace: &Trace, machine: &machine::Machine, settings: &Settings) -> Result<Advice, SimError> {
     advice::advise(trace, machine, settings)
 }
 
-/// What a partition of the outermost cache would gain, against the policy that stands for what happens today. `None`: the
+/// The gain of a partition of the outermost cache, against the policy that stands for today's behavior. `None`: the
 /// machine's outermost cache has no colors, so it cannot be partitioned by pages.
 ///
 /// ```no_run

@@ -1,11 +1,11 @@
-//! What could matter to a program, by one run of it: only that is simulated further.
+//! The matters that could make a difference to a program, by one run of it: only these are simulated further.
 
 use machine::Machine;
 use results::{Outcome, Stall};
 
 use crate::words::NOTHING;
 
-/// What at least one percent of the time is waited for.
+/// The causes of waiting that take at least one percent of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matters {
     /// Conflicts in caches whose sets depend on which frames pages have.
@@ -37,7 +37,7 @@ impl Matters {
             Some(&same.stall_ns)
         });
         let stalls: Vec<&Stall> = stalls.collect();
-        // Where misses have no classes, any may be a conflict.
+        // If misses have no classes, any may be a conflict.
         let conflicts = |stall: &&Stall| stall.conflict.unwrap_or(stall.miss);
         let lost = |stall: &&Stall| stall.miss - stall.cold.unwrap_or(0).min(stall.miss);
         Matters {

@@ -4,16 +4,16 @@ use machine::Machine;
 use policy::{Entry, Kind, Name};
 use results::Outcome;
 
-/// What is simulated where nobody names policies.
+/// The policies to simulate if the user names none.
 pub struct Candidates {
     pub names: Vec<Name>,
     /// The one that stands for what happens today.
     pub baseline: Name,
 }
 
-/// All policies that can make a difference on the machine and place pages once: colors where there is more than one, homes where there are
-/// several nodes, and each of the ones with each of the others. Homes by summaries are for those who ask for them. Where work is marked, it is put in order on the baseline's
-/// placement too. Where slots are described, by the program or a plan, they are given.
+/// All policies that can make a difference on the machine and place pages once: colors if there is more than one, homes if there
+/// are several nodes, and each of the ones with each of the others. Homes by summaries come only on request. If work is marked,
+/// it is put in order on the baseline's placement too. If slots are described, by the program or a plan, they are given.
 pub fn candidates(machine: &Machine, marked: bool, described: bool) -> Candidates {
     candidates_of(machine, marked, described, [true; 2])
 }
@@ -72,7 +72,7 @@ pub fn without_order(policy: &Name) -> Name {
     placement.unwrap_or_else(|| Name::default_of(Kind::Color))
 }
 
-/// What came out under a policy.
+/// The outcome under a policy.
 pub fn outcome_of<'a>(outcomes: &'a [Outcome], policy: &Name) -> Option<&'a Outcome> {
     let policy = policy.to_string();
     outcomes.iter().find(|outcome| outcome.policy == policy)

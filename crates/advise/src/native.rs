@@ -15,7 +15,7 @@ use crate::settings::Settings;
 const LEAST: u64 = 20_000_000;
 const LEAST_OF_EACH: u64 = 3_000_000;
 
-/// Compares the first run with the clock. Where the other model of the processor is nearer, `config` has it from now on, and
+/// Compares the first run with the clock. If the other model of the processor is nearer, `config` has it from now on, and
 /// `runs` are by it. `None`: the run's time is not known, or not all of the run was recorded.
 pub fn compared(
     trace: &Trace,
@@ -74,7 +74,7 @@ fn whole(trace: &Trace, runs: &[Simulated], baseline: &Name) -> Option<(u64, u64
         return (counted > 0).then(|| (drawn_out(times.0), drawn_out(times.1)));
     }
     let is_whole = trace.header().chosen.as_ref().is_none_or(|chosen| {
-        // What comes before `main` is little.
+        // The part before `main` is short.
         let from_main = chosen.from.as_deref().is_none_or(|from| from == "main");
         from_main && chosen.skipped == 0 && chosen.references.is_none()
     });

@@ -1,4 +1,4 @@
-//! How far a predicted gain may be off: by pairs of programs that were measured.
+//! The likely error of a predicted gain: by pairs of programs that were measured.
 //!
 //! A ratio `p` of run times was measured as `p^k`. The smallest and the largest `k` are those that `domicile truth` found on this
 //! machine, else those of all the book's tables: `truth/range.json`, written by the command that writes them. Other machines with a core are simulated
@@ -33,7 +33,7 @@ pub fn of_varied(gains: [f64; 2], advice: &Advice) -> [f64; 2] {
 }
 
 /// The least and the most that a change saves of which `gain` is predicted, as parts of the run time. The advice has the clock beside
-/// the simulation. Where they are far apart, so is the gain: waiting that does not exist cannot be saved, and time of which
+/// the simulation. If they are far apart, so is the gain: waiting that does not exist cannot be saved, and time of which
 /// the simulation knows nothing may be this waiting or any other.
 pub fn range(gain: f64, advice: &Advice) -> [f64; 2] {
     let own = advice.truth.map(|truth| [truth.least, truth.most]);

@@ -12,7 +12,7 @@ use crate::words::{NOTHING, saved};
 const PERIODS: u64 = 40;
 const LOOKS: u64 = 4;
 
-/// `None` where the machine has no caches to choose among, all data fits into one, or nothing would gain.
+/// `None` if the machine has no caches to choose among, all data fits into one, or nothing would gain.
 pub fn advice(
     trace: &Trace,
     settings: &Settings,
@@ -89,7 +89,7 @@ pub fn advice(
     Ok(Some(advice))
 }
 
-/// Which regions there are, who uses them, and what would gain.
+/// The regions, their users, and the policy that would gain.
 fn lines(advice: &RegionsAdvice, machine: &str) -> Vec<String> {
     let regions = &advice.regions;
     let local = regions
@@ -136,7 +136,7 @@ fn lines(advice: &RegionsAdvice, machine: &str) -> Vec<String> {
     ]
 }
 
-/// What each way would save.
+/// The saving of each way.
 fn would(advice: &RegionsAdvice) -> String {
     let ways = [
         (

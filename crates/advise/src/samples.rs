@@ -1,9 +1,9 @@
-//! What of an advice rests on samples of the run, and how far off that can be.
+//! The parts of an advice that rest on samples of the run, and their error.
 
 use results::{count, percent};
 use sim::{CurvesOutcome, Evidence, Sampled};
 
-/// A note on samples; none where everything was looked at, or the run was short.
+/// A note on samples; none if everything was looked at, or the run was short.
 pub fn in_words(evidence: Option<&Evidence>, curves: Option<&CurvesOutcome>) -> Option<String> {
     let causes = evidence.and_then(|evidence| evidence.sampled).map(|of| of_causes(&of));
     let curves = curves.and_then(|curves| curves.error).map(|error| {

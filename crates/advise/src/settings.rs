@@ -1,4 +1,4 @@
-//! What an advice is to be of.
+//! The settings of an advice.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use policy::slots::Plan;
 use results::{Native, TruthRange};
 use sim::{Config, Detail, Order, PolicySpec, Window};
 
-/// How far the work has come. Simulations follow one another, or go on side by side; how many there will be is not known before.
+/// The progress of the work. Simulations follow one another, or go on side by side; their number is not known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A simulation begins, in which so many references are carried out (of all policies together).
@@ -40,26 +40,26 @@ pub struct Settings<'a> {
     pub seed: u64,
     /// How threads are replayed against each other.
     pub order: Order,
-    /// What the code of a barrier takes of each thread.
+    /// The time that the code of a barrier takes of each thread.
     pub barrier_ns: f64,
     /// The part of the run that is counted; `None`: all of it.
     pub window: Option<Window>,
-    /// Whether causes and curves come from all of a long run, and not from samples of it.
+    /// True if causes and curves come from all of a long run, and not from samples of it.
     pub exact: bool,
-    /// What the machine's figures rest on, where that is worth a note; and in a word or two.
+    /// The basis of the machine's figures, if it is worth a note; and in a word or two.
     pub machine_basis: Option<String>,
     pub machine_is: Option<String>,
-    /// Why page colors do nothing on the machine, where a measurement has shown that.
+    /// The reason why page colors do nothing on the machine, if a measurement has shown that.
     pub no_colors: Option<String>,
-    /// Whether the program asks for huge pages for what malloc gives it.
+    /// True if the program asks for huge pages for what malloc gives it.
     pub asks_huge_pages: bool,
-    /// What the whole run took on this machine without the recorder, where that was measured; without what is simulated.
+    /// The time of the whole run on this machine without the recorder, if that was measured; without the simulated values.
     pub native: Option<Native>,
-    /// How far predictions were off on this machine, where that was measured.
+    /// The error of predictions on this machine, if that was measured.
     pub truth: Option<TruthRange>,
-    /// Whether the program was just run, so that it can be said why it was not timed.
+    /// True if the program was just run, so that the reason why it was not timed is known.
     pub ran: bool,
-    /// Why the run that the trace is of is not taken for a whole one, where that is known.
+    /// The reason why the trace's run is not taken for a whole one, if that is known.
     pub broke: Option<String>,
     /// Called now and then, from any thread.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
@@ -92,7 +92,7 @@ impl Default for Settings<'_> {
 }
 
 impl Settings<'_> {
-    /// Whether all policies are wanted, and all that is known of each.
+    /// True if the report covers all policies, with all that is known of each.
     pub(crate) fn every(&self) -> bool {
         matches!(self.policies, Policies::All { every: true, .. })
     }

@@ -1,4 +1,4 @@
-//! Where the time goes.
+//! The parts of the time.
 
 use results::{CLASSES, Outcome, Share, Time};
 
@@ -40,7 +40,7 @@ pub fn shares(outcome: &Outcome) -> Vec<Share> {
     complete(shares, time)
 }
 
-/// Who ended the waiting.
+/// The waiting time by the memory or cache that ended it.
 pub fn served(outcome: &Outcome) -> Vec<Share> {
     let time = &outcome.time_ns;
     let shares = vec![

@@ -1,7 +1,7 @@
-//! Which threads share data, which belong under one cache, and what placing them so gains on a machine that has several
+//! The threads that share data, those that belong under one cache, and the gain of placing them so on a machine that has several
 //! caches for several cpus each.
 //!
-//! The graph and the groups say what could matter. Whether it does is simulated: the threads placed in their order, each
+//! The graph and the groups show candidates. The simulation decides: the threads placed in their order, each
 //! group under a cache of its own, and all of them spread over the caches.
 
 mod file;
@@ -26,7 +26,7 @@ const IN_ORDER: &str = "in order";
 const GROUPED: &str = "grouped";
 const SPREAD: &str = "spread";
 
-/// `None` where the machine has no caches to choose among, or nobody shares one with anybody.
+/// `None` if the machine has no caches to choose among, or nobody shares one with anybody.
 pub fn advice(
     trace: &Trace,
     settings: &Settings,
@@ -46,7 +46,7 @@ pub fn advice(
         cpus: cache.cpus_per_instance,
     };
     let threads = trace.threads().len() as u32;
-    // Where there are more threads than cpus, each cpu has its part of them.
+    // If there are more threads than cpus, each cpu has its part of them.
     let most = caches.cpus * threads.div_ceil(machine.cpus);
     let mut groups = groups::groups(sharing, most as usize, cache.bytes);
     let in_order = places::in_order(threads, caches);
@@ -85,7 +85,7 @@ pub fn advice(
     Ok(Some(advice))
 }
 
-/// Whether it matters under which caches the threads are: between the best and the worst way lies more than the model's
+/// True if it matters under which caches the threads are: between the best and the worst way lies more than the model's
 /// error.
 pub fn matters(advice: &SharingAdvice) -> bool {
     let ends = advice.placements.first().zip(advice.placements.last());

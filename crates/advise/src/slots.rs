@@ -1,7 +1,7 @@
 //! The gain of a partition of the outermost cache.
 //!
 //! From the curves that the baseline's run left, [`policy::slots::propose()`] makes plans; those that may gain something are
-//! simulated, and the one that gains most is reported. What is reported was simulated, not read off a curve.
+//! simulated, and the one that gains most is reported. The reported gain was simulated, not read off a curve.
 
 mod named;
 
@@ -31,7 +31,7 @@ pub struct Partition<'a> {
     config: &'a Config,
     baseline: &'a Name,
     wall: u64,
-    /// What data there is, as the baseline's run showed it.
+    /// The data structures that the baseline's run showed.
     structures: &'a [Structure],
     /// How many misses of the outermost cache make a difference to the time.
     matters: f64,
@@ -46,7 +46,7 @@ struct Tried {
 }
 
 impl Tried {
-    /// What it is preferred by.
+    /// The time by which plans are compared.
     fn wall(&self) -> u64 {
         self.on_huge
             .map_or(self.run.outcome.time_ns.wall, |on_huge| on_huge.colored)
@@ -194,7 +194,7 @@ impl<'a> Partition<'a> {
                 .on_huge
                 .is_none_or(|times| saved(times.plain, times.colored) >= NOTHING)
         };
-        // Where none gains on huge pages, it is said of the one that does on small ones.
+        // If no plan gains on huge pages, the report is on the plan that gains on small ones.
         let best = best_by(&Tried::wall).filter(gains).or_else(|| best_by(&on_small));
         let Some(mut best) = best.map(|best| tried.swap_remove(best)) else {
             return Ok(None);
@@ -331,7 +331,7 @@ pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Resul
     Ok(Some(partition.advise(&curves)?.0))
 }
 
-/// Whether a proposed partition is worth anything.
+/// True if a proposed partition is worth anything.
 pub fn gains(advice: &SlotAdvice) -> bool {
     !advice.data.is_empty() && advice.gain >= NOTHING && advice.huge_pages.is_none_or(|lost| !lost.refused)
 }
@@ -381,7 +381,7 @@ fn in_words(advice: &SlotAdvice) -> String {
     )
 }
 
-/// What came of the best partition, which does `what`, where that is no gain.
+/// The outcome of the best partition, which does `what`, if it gains nothing.
 fn tried(advice: &SlotAdvice, what: &str) -> String {
     let gain = saved(advice.against_ns, advice.wall_ns);
     let how = match gain <= -NOTHING {

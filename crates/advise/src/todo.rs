@@ -1,4 +1,4 @@
-//! What to do about a program, the largest gain first: what all parts of an advice come to.
+//! The list of things to do about a program, the largest gain first: the conclusion from all parts of an advice.
 //!
 //! A change counts only if its simulation gained something. A cause whose cure cannot be simulated counts by what is waited
 //! for it, and says so. The rest is one sentence.
@@ -18,7 +18,7 @@ pub use otherwise::otherwise;
 
 /// A cure that nobody has simulated is worth naming from this share of the time on.
 const WORTH: f64 = 0.05;
-/// What is expected of it, as a part of what it could save at most.
+/// Its expected saving, as a part of the most that it could save.
 const EXPECTED: f64 = 0.5;
 
 /// All that is worth doing. `huge_pages`: for the page faults that they save. `has_ranges`: the machine's times are held against
@@ -75,7 +75,7 @@ pub fn todo(advice: &Advice, huge_pages: Option<Todo>, has_ranges: bool) -> Vec<
 
 /// Stands for the program and its arguments.
 const PROGRAM: &str = "PROGRAM";
-/// A longer command would push what it saves off the screen.
+/// A longer command would push the saving off the screen.
 const COMMAND: usize = 24;
 
 /// The command that was recorded, to be typed again.
@@ -88,7 +88,7 @@ fn command(advice: &Advice) -> String {
     }
 }
 
-/// Whether one sentence says both, neither of which was simulated: the place that waits longer stands for the other.
+/// True if one sentence says both, neither of which was simulated: the place that waits longer stands for the other.
 fn is_same(one: &Todo, other: &Todo) -> bool {
     one.gain.is_none() && other.gain.is_none() && one.kind == other.kind && one.action == other.action
 }
@@ -164,7 +164,7 @@ fn named(function: &str) -> Option<String> {
     (function != sim::UNKNOWN_CODE).then(|| function.to_string())
 }
 
-/// Where threads belong.
+/// The placement of threads.
 fn threads(advice: &Advice) -> Option<Todo> {
     let sharing = advice.sharing.as_ref().filter(|sharing| sharing::matters(sharing))?;
     let (best, now) = (sharing.placements.first()?, advice.base()?.time_ns.wall);

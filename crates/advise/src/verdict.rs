@@ -1,4 +1,4 @@
-//! What placement can gain, said plainly, and why where it is nothing.
+//! The gain of placement, said plainly, and the reason if it is nothing.
 
 use results::{Advice, Cause, HomesAdvice, Native, Outcome, Stall, percent, short, time};
 
@@ -9,29 +9,29 @@ use crate::{cdpc, slots};
 /// Below this share of the time, cache lines that go to and fro between cpus are not worth a sentence.
 const FOUGHT_OVER: f64 = 0.05;
 
-/// Where cpus wait for memory for less than this of their time, that comes first: nothing about memory can gain more.
+/// If cpus wait for memory for less than this of their time, that comes first: nothing about memory can gain more.
 const HARDLY_WAITS: f64 = 0.05;
 
 /// Of a gain over windows that may be none over the run.
 const CHANCE: &str = "What is gained over the windows of the trace may be chance: more windows would show.";
 
-/// Where nodes matter and colors do not.
+/// Used if nodes matter and colors do not.
 const OTHER_COLORS: &str = "Other colors of pages make no difference.";
 
-/// Whether other nodes' memory is waited for.
+/// True if other nodes' memory is waited for.
 fn matters(homes: &HomesAdvice) -> bool {
     homes.remote_share >= NOTHING
 }
 
-/// What costs most and what to do about it; what placement and the order of work can gain, in a sentence or two; and in one
-/// line what makes no difference.
+/// The largest cost and its cure; the gain of placement and of the order of work, in a sentence or two; and in one
+/// line the things that make no difference.
 pub fn verdict(advice: &Advice) -> String {
     let right = advice.native.as_ref().is_some_and(Native::is_right);
     let bound = advice.base().and_then(|base| most_that_can_be_gained(base, right));
     let mut text: Vec<String> = bound.into_iter().collect();
     text.extend(worst_cause(advice));
     let (gain, placement) = placement(advice);
-    // What makes no difference, and the sentence of its own for where it is alone.
+    // Each thing that makes no difference, and the sentence for it if it is the only one.
     let mut noes: Vec<(&str, &str)> = Vec::new();
     match gain {
         true => text.push(placement.clone()),
@@ -93,8 +93,8 @@ fn of_a_stump(broke: &str) -> String {
     format!("Not of a whole run ({why}); what was recorded until then says no more than this:")
 }
 
-/// That cpus hardly wait for memory, where it is so. That nothing can gain more is said only where the clock is `right` about
-/// what was simulated.
+/// A sentence that cpus hardly wait for memory, if they do. It adds that nothing can gain more only if the clock is `right` about
+/// the simulated runs.
 fn most_that_can_be_gained(base: &Outcome, right: bool) -> Option<String> {
     let time = &base.time_ns;
     let waits = time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall;
@@ -143,7 +143,7 @@ fn or(names: &[&str]) -> String {
     }
 }
 
-/// What no placement of pages can mend: lines that cpus take from one another.
+/// Costs that no placement of pages can mend: lines that cpus take from one another.
 fn layout(advice: &Advice, base: &Outcome) -> Option<String> {
     let sum = |part: fn(&Stall) -> Option<u64>| {
         let parts = base.caches.iter().filter_map(|cache| part(&cache.stall_ns));
@@ -179,7 +179,7 @@ fn layout(advice: &Advice, base: &Outcome) -> Option<String> {
     ))
 }
 
-/// Whether placing pages differently gains anything, and the words for it.
+/// Returns true if placing pages differently gains anything, and the words for it.
 fn placement(advice: &Advice) -> (bool, String) {
     let Some(base) = advice.base() else {
         return (true, "No policy was simulated.".to_string());
@@ -189,7 +189,7 @@ fn placement(advice: &Advice) -> (bool, String) {
         .policies
         .iter()
         .filter(|outcome| outcome.order == base.order)
-        // What is proposed has a sentence of its own.
+        // A proposal has a sentence of its own.
         .filter(|outcome| advice.slots.as_ref().is_none_or(|slots| slots.policy != outcome.policy))
         .filter(|outcome| !advice.refused.contains(&outcome.policy))
         .collect();
@@ -234,7 +234,7 @@ fn placement(advice: &Advice) -> (bool, String) {
     (false, text)
 }
 
-/// That no placement is better; one alone has nothing to be held against.
+/// A sentence that no placement is better; one alone cannot be compared with anything.
 fn same_misses(placements: usize) -> String {
     match placements {
         1 => "one run shows none that could gain 1%, and no other was simulated".to_string(),

@@ -1,4 +1,4 @@
-//! What policies were given and what came of it, in a line for people.
+//! The input of policies and its outcome, in a line for people.
 
 use results::{
     Cdpc, Pairing, Regions, RegionsProcess, RegionsSource, RegionsVerdict, Slots, bytes, count, nanoseconds,
@@ -29,7 +29,7 @@ pub fn saved(before: u64, after: u64) -> f64 {
 /// Below this, two predicted times are the same for all that the model can tell.
 pub const NOTHING: f64 = 0.01;
 
-/// What became of cache slots.
+/// The outcome for cache slots.
 pub fn slots_in_words(slots: &Slots) -> String {
     let mut text = match slots.data_sets {
         0 => "slots: no data set was given colors".to_string(),
@@ -48,7 +48,7 @@ pub fn slots_in_words(slots: &Slots) -> String {
     text
 }
 
-/// What the hints for page colors are of, and what became of them.
+/// The source of the hints for page colors, and their outcome.
 pub fn cdpc_in_words(cdpc: &Cdpc) -> String {
     let source = match cdpc.from.as_str() {
         "summaries" => format!("what the compiler said of {}", many(cdpc.loops, "parallel loop")),
@@ -115,7 +115,7 @@ pub fn pairing_in_words(pairing: &Pairing) -> String {
     )
 }
 
-/// What regions were found, and what became of them.
+/// The regions that were found, and their outcome.
 pub fn regions_in_words(regions: &Regions) -> String {
     if regions.caches < 2 {
         return "regions: the machine has one outermost cache for all its cpus; there is nothing to choose".to_string();

@@ -1,4 +1,4 @@
-//! What running the marked work in another order gains, and why.
+//! The gain of running the marked work in another order, and its reason.
 
 use policy::Name;
 use results::{
@@ -142,7 +142,7 @@ fn why_none_moved(work: &Work) -> String {
     "those of a bin follow each other already".to_string()
 }
 
-/// What becomes of the misses of the outermost cache.
+/// The change in the misses of the outermost cache.
 fn misses(advice: &WorkAdvice) -> String {
     let Some(cache) = advice.caches.last() else {
         return String::new();

@@ -18,7 +18,7 @@ use crate::pace::{self, Code, Paces, Play, Way};
 use crate::synchronization::{Objects, Tickets};
 use crate::wire::{self, record};
 
-/// Where an address space stands in its life.
+/// The phase of an address space's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Running,
@@ -34,15 +34,15 @@ pub(crate) struct Runner {
     pub(crate) id: ThreadId,
     /// Instructions since its last reference.
     pub(crate) carried: u64,
-    /// What `pthread_self` is on glibc.
+    /// The value of `pthread_self` on glibc.
     pointer: u64,
     pub(crate) thread: Thread,
     pub(crate) ended: bool,
-    /// Where it is in the program that it interprets, innermost first, by the numbers of [`Lines`].
+    /// Its place in the program that it interprets, innermost first, by the numbers of [`Lines`].
     pub(crate) at_lines: Vec<u32>,
 }
 
-/// What all address spaces share.
+/// State that all address spaces share.
 #[derive(Default)]
 pub struct Commons {
     pub tickets: Tickets,
@@ -54,13 +54,13 @@ pub struct Commons {
     /// How often threads came to a line of one.
     pub lines_reached: u64,
     pub notes: Vec<String>,
-    /// What Valgrind makes different.
+    /// Differences that Valgrind makes.
     pub differences: Differences,
     /// Which loads addresses come from.
     pub dependences: Dependences,
 }
 
-/// What an address space wants done that concerns others.
+/// A request of an address space that concerns others.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wish {
     /// The thread made the process `pid`.
@@ -208,7 +208,7 @@ impl AddressSpace {
         child
     }
 
-    /// No more words will come: what was not written yet is written.
+    /// No more words will come: everything that is still to be written is written.
     pub fn end(&mut self, out: &mut Output) {
         self.write_paces(out);
         for tid in 0..self.runners.len() {
@@ -513,7 +513,7 @@ impl AddressSpace {
             .ok()
             .filter(|tid| *tid < 1 << 16)
             .ok_or(Malformed)?;
-        // What it does before it is at a line of its own is for that which made it.
+        // Its work before it has a line of its own counts for the line of the thread that made it.
         let Runner { id: by, at_lines, .. } = self.current()?.clone();
         let thread = Thread {
             process: self.process,

@@ -41,7 +41,7 @@ impl Allocations {
         event(addr, owned)
     }
 
-    /// `None` for what was never allocated.
+    /// `None` for memory that was never allocated.
     pub fn free(&mut self, addr: u64) -> Option<Event> {
         let owned = self.heap.remove(&addr)?;
         self.freed = Some((addr, owned));
@@ -79,7 +79,7 @@ impl Allocations {
             .collect()
     }
 
-    /// The end of the mappings of a range; what they have outside of it is theirs still.
+    /// The end of the mappings of a range; the parts outside of the range stay mapped.
     pub fn unmap(&mut self, addr: u64, bytes: u64) -> Vec<Event> {
         let end = addr.saturating_add(bytes);
         let hit: Vec<(u64, Owned)> = self

@@ -1,4 +1,4 @@
-//! What the program says of itself in more than one word: cache slots, and what its compiler knows of its loops.
+//! The program's statements about itself of more than one word: cache slots, and its compiler's knowledge of its loops.
 
 use trace::Event;
 
@@ -10,7 +10,7 @@ use crate::wire::slots;
 const SUMMARY_BYTES: u64 = 1 << 20;
 
 impl AddressSpace {
-    /// A piece of a summary; the whole of it with the last. What is not UTF-8 is replaced.
+    /// A piece of a summary; the whole of it with the last. Bytes that are not UTF-8 are replaced.
     pub(crate) fn summary(&mut self, bytes: u64, before: u64, piece: &[u8]) -> Result<Option<String>, Malformed> {
         if before == 0 {
             self.summary.clear();
@@ -32,7 +32,7 @@ impl AddressSpace {
         Ok(Some(text))
     }
 
-    /// What the program said of cache slots; `None` where it concerns a thread that it does not have.
+    /// The program's statement about cache slots; `None` if it concerns a thread that the program does not have.
     pub(crate) fn slots(&mut self, what: u64, [a, b, c]: [u64; 3]) -> Result<Option<Event>, Malformed> {
         let number = |own: u64| self.objects.number(own);
         Ok(Some(match what {

@@ -1,4 +1,4 @@
-//! What was asked for: whether it makes sense, and what the trace says of it.
+//! The request: checks that it makes sense, and writes it to the trace's header.
 
 use std::fs::File;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub fn check(options: &Options) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// What wrote the trace; how the run broke off follows, where it did.
+/// The writer of the trace; if the run broke off, the way it did follows.
 const ORIGIN: &str = "record";
 const BROKE_OFF: &str = "; ";
 
@@ -41,7 +41,7 @@ pub fn mark(header: &mut Header, broke: &str) {
     header.origin = format!("{ORIGIN}{BROKE_OFF}{broke}");
 }
 
-/// How the run broke off that a trace is of: it holds what was recorded until then. `None` where it ended in good order, as
+/// The way in which the trace's run broke off: it holds the recording until then. `None` if it ended in good order, as
 /// far as the trace says.
 pub fn broke_off(header: &Header) -> Option<&str> {
     let broke = header.origin.strip_prefix(ORIGIN)?.strip_prefix(BROKE_OFF)?;
@@ -51,7 +51,7 @@ pub fn broke_off(header: &Header) -> Option<&str> {
     (!only_a_status).then_some(broke)
 }
 
-/// What the trace says of itself; when it is finished, with how many references it is of.
+/// The header of the trace; once the trace is finished, with the number of references of the run.
 pub fn header(options: &Options, of_references: Option<u64>) -> Header {
     Header {
         program: options.program.to_string_lossy().into_owned(),
@@ -77,7 +77,7 @@ pub fn header(options: &Options, of_references: Option<u64>) -> Header {
     }
 }
 
-/// Whether less than all of the run is asked for.
+/// True if less than all of the run is asked for.
 fn part(options: &Options) -> bool {
     options.skip > 0 || options.window.is_some() || options.from.is_some() || options.duration.is_some()
 }

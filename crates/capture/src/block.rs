@@ -1,4 +1,4 @@
-//! Superblocks: what the tool says once about each, ready for the addresses of its runs.
+//! Superblocks: the tool's description of each, sent once, ready for the addresses of its runs.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub struct Block {
     writes: u16,
     /// Instructions after its last reference.
     pub tail: u16,
-    /// Whether its sites have numbers yet: they get them when it is first recorded.
+    /// True if its sites have numbers yet: they get them when it is first recorded.
     pub named: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Exit {
     pub conditional: bool,
     /// It is the end, and goes to a place that is known only then.
     pub indirect: bool,
-    /// What decides which way it goes.
+    /// The values that decide which way it goes.
     pub origin: Origin,
 }
 
@@ -43,7 +43,7 @@ struct Instruction {
     site: SiteId,
 }
 
-/// What a value comes from: the tool's word (`capture/valgrind/flow.c`).
+/// The source of a value: the tool's word (`capture/valgrind/flow.c`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin(u64);
 
@@ -68,7 +68,7 @@ impl Origin {
 /// Integer registers.
 pub const REGISTERS: usize = 16;
 
-/// What an address and the value that is written to it come from.
+/// The sources of an address and of the value that is written to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flow {
     pub address: Origin,
@@ -105,7 +105,7 @@ pub struct Blocks {
 /// Numbers from here on are of copies for lines. The tool's are below.
 const AT_LINES: usize = 1 << 31;
 
-/// The descriptor is not what the language allows.
+/// The descriptor violates the language of descriptors.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -218,7 +218,7 @@ impl Blocks {
         }
     }
 
-    /// The number of the copy of a superblock that has sites of its own, for a line; `None` where there is no such superblock.
+    /// The number of the copy of a superblock that has sites of its own, for a line; `None` if there is no such superblock.
     pub fn at_line(&mut self, number: u32, line: u32) -> Option<u32> {
         if let Some(known) = self.numbers_at_lines.get(&(number, line)) {
             return Some(*known);
@@ -255,14 +255,14 @@ impl Blocks {
         copy.map_or(number, |(_, of, _)| *of as usize)
     }
 
-    /// Where a superblock's instructions lie: the address of each, and its bytes.
+    /// The instructions of a superblock: the address of each, and its bytes.
     pub fn code(&self, block: &Block) -> impl Iterator<Item = (u64, u8)> {
         let first = block.first_insn as usize;
         let instructions = self.instructions.get(first..first + usize::from(block.insns));
         instructions.into_iter().flatten().map(|insn| (insn.pc, insn.bytes))
     }
 
-    /// Where the superblock with that number begins.
+    /// The address at which the superblock with that number begins.
     pub fn pc(&self, number: usize) -> Option<u64> {
         let first = self.get(number)?.first_insn;
         Some(self.instructions.get(first as usize)?.pc)
@@ -274,7 +274,7 @@ impl Blocks {
         &self.templates[block.first_ref as usize..][..usize::from(block.refs)]
     }
 
-    /// What the addresses of a superblock's references come from.
+    /// The sources of the addresses of a superblock's references.
     pub fn flows(&self, block: &Block) -> &[Flow] {
         &self.flows[block.first_ref as usize..][..usize::from(block.refs)]
     }
@@ -284,7 +284,7 @@ impl Blocks {
         &self.writes[block.first_write as usize..][..usize::from(block.writes)]
     }
 
-    /// What the writer needs of a superblock whose sites have numbers.
+    /// The part of a superblock that the writer needs, once its sites have numbers.
     pub fn body(&self, number: usize) -> Option<Body<'_>> {
         let block = self.get(number).filter(|block| block.named)?;
         Some(Body {
@@ -322,7 +322,7 @@ impl Blocks {
         &self.exits[block.first_exit as usize..][..usize::from(block.exits)]
     }
 
-    /// Where the instruction after the last of a superblock begins.
+    /// The address of the instruction after the last one of a superblock.
     pub fn falls_through_to(&self, block: &Block) -> Option<u64> {
         let last = (block.first_insn as usize + usize::from(block.insns)).checked_sub(1)?;
         let Instruction { pc, bytes, .. } = *self.instructions.get(last)?;

@@ -43,7 +43,7 @@ pub struct Branches {
 }
 
 impl Branches {
-    /// What follows is of another place or thread; `far`: the branches before it have not been seen.
+    /// The branches that follow are of another place or thread; `far`: the branches before them have not been seen.
     pub fn begin(&mut self, far: bool) {
         self.count = 0;
         self.on.clear();
@@ -158,7 +158,7 @@ fn mixed(word: u64) -> u64 {
 }
 
 impl Predictor {
-    /// Whether it was foretold rightly.
+    /// Returns true if the branch was predicted correctly.
     fn conditional(&mut self, branch: u64, taken: bool) -> bool {
         let mut at = [0; HISTORIES.len()];
         let mut sum = 0;
@@ -185,7 +185,7 @@ impl Predictor {
         right
     }
 
-    /// Whether its target was foretold rightly.
+    /// Returns true if the target was predicted correctly.
     fn indirect(&mut self, branch: u64, target: u64) -> bool {
         let mut foretold = None;
         for (targets, path) in self.targets.iter_mut().zip(PATHS) {
@@ -206,7 +206,7 @@ impl Predictor {
 mod tests {
     use super::*;
 
-    /// How many of the last half of these branches are foretold wrongly.
+    /// The number of mispredictions among the last half of these branches.
     fn wrong(branches: impl Iterator<Item = (u64, bool)>) -> usize {
         let mut predictor = Predictor::default();
         let right: Vec<bool> = branches

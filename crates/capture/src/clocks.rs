@@ -26,7 +26,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Of this processor, in some milliseconds; none where the chains are not written for it, or where something else runs on the
+    /// Of this processor, in some milliseconds; none if the chains are not written for it, or if something else runs on the
     /// core all the time.
     #[cfg(target_arch = "x86_64")]
     pub fn here() -> Option<Clocks> {
@@ -76,7 +76,7 @@ impl Clocks {
 }
 
 /// The aligned line of code of which this processor fetches one in a clock, in bytes: a loop whose code lies in two of them
-/// takes two clocks a round at least. `None` where such a loop takes one, or cannot be timed.
+/// takes two clocks a round at least. `None` if such a loop takes one, or cannot be timed.
 ///
 /// Processors keep decoded instructions by lines of code: 32 bytes up to Intel's Skylake, 64 in AMD's Zen and later ones of Intel.
 #[cfg(target_arch = "x86_64")]
@@ -109,7 +109,7 @@ pub fn code_line() -> Option<u64> {
 /// Clocks that a load waits for the store of its word, from when the value is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Where the store writes the same place again and again: some processors then pass the value on as they do in registers.
+    /// The store writes the same place again and again: some processors then pass the value on as they do in registers.
     pub in_place: u64,
     pub elsewhere: u64,
 }
@@ -121,7 +121,7 @@ impl Forward {
         elsewhere: 4,
     };
 
-    /// Of this processor; the usual ones where the chains are not written for it, or where something else runs on the core all the time.
+    /// Of this processor; the usual ones if the chains are not written for it, or if something else runs on the core all the time.
     #[cfg(target_arch = "x86_64")]
     pub fn here() -> Forward {
         use std::sync::OnceLock;
@@ -129,7 +129,7 @@ impl Forward {
         *FORWARD.get_or_init(|| (0..TRIES).find_map(|_| Forward::timed()).unwrap_or(Self::USUAL))
     }
 
-    /// None where another program on the core's other thread makes all chains look shorter: that of loads tells.
+    /// None if another program on the core's other thread makes all chains look shorter: that of loads tells.
     #[cfg(target_arch = "x86_64")]
     fn timed() -> Option<Forward> {
         use sys::instructions::Chain;
@@ -165,7 +165,7 @@ fn median_of_pairs(pair: impl Fn() -> f64) -> f64 {
     ratios[PAIRS / 2]
 }
 
-/// What the tool takes as a number of clocks.
+/// The largest number of clocks that the tool accepts.
 #[cfg(target_arch = "x86_64")]
 const MOST: u64 = 999;
 
@@ -183,7 +183,7 @@ fn clocks(kind: sys::instructions::Chain) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What another program on the core makes of the figures is told from what processors have.
+    /// Figures that another program on the core disturbed are told from figures that processors have.
     #[test]
     fn figures_that_no_processor_has_are_not_taken() {
         let of = |[load, multiply, float_add, float_multiply, locked]: [u64; 5]| Clocks {

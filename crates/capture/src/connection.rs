@@ -25,7 +25,7 @@ pub struct Ring {
     pub taken: u64,
     pub opened: bool,
     ended: bool,
-    /// What is left of the slot that was not published is taken last.
+    /// True once the unpublished rest of the present slot was taken, which is done last.
     rest_taken: bool,
     pub fault: Option<&'static str>,
 }
@@ -49,7 +49,7 @@ impl Ring {
         self.peer.as_ref().filter(|_| !self.ended)
     }
 
-    /// Takes the messages that have come. They only wake: what they say stands in the shared memory.
+    /// Takes the messages that have come. They only wake the recorder: their content is in the shared memory.
     pub fn listen(&mut self) {
         self.hear();
         let published = self.page(wire::CONTROL_PUBLISHED);
@@ -93,7 +93,7 @@ impl Ring {
         }
     }
 
-    /// A word of the first page. What is read later was written no earlier.
+    /// A word of the first page. Reads after this one see writes that are no older.
     fn page(&self, word: usize) -> u64 {
         let value = self.memory.as_ref().map_or(0, |memory| memory.word(word));
         fence(Ordering::Acquire);
@@ -133,7 +133,7 @@ impl Ring {
     /// Words of the slot after those that were published: all that was written before the process was killed, or
     /// before now if it still runs.
     fn begun(&self) -> usize {
-        // Who runs may publish a slot in between, and no more than that: it gets none back.
+        // A running process may publish a slot in between, and no more than that: it gets none back.
         for _ in 0..SLOTS {
             let mut cursor = self.in_slots(self.page(wire::CONTROL_CURSOR));
             if cursor.is_none() {
@@ -153,7 +153,7 @@ impl Ring {
         (words < SLOTS * SLOT_WORDS).then_some((words / SLOT_WORDS, words % SLOT_WORDS))
     }
 
-    /// Whether all that the process had to say was taken.
+    /// True if all that the process sent was taken.
     pub fn finished(&self) -> bool {
         self.ended && self.taken == self.published && (self.rest_taken || self.memory.is_none())
     }
@@ -169,7 +169,7 @@ impl Ring {
     }
 }
 
-/// Where a slot begins in the shared memory, in words.
+/// The offset of a slot in the shared memory, in words.
 fn slot_at(number: u64) -> usize {
     wire::CONTROL_BYTES / 8 + (number as usize % SLOTS) * SLOT_WORDS
 }

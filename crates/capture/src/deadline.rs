@@ -17,11 +17,11 @@ const INSISTING: [(Duration, i32); 2] = [(Duration::from_secs(2), TERM), (Durati
 /// The end of a recording that has one.
 pub struct Deadline {
     duration: Option<Duration>,
-    /// What the time from the start on leaves of it.
+    /// Recording ends so long after the start, even if it began late.
     within: Option<Duration>,
     started: Instant,
     since: Option<Instant>,
-    /// Whether an interrupt ends the recording.
+    /// True if an interrupt ends the recording.
     interrupts: bool,
     over: Option<Over>,
 }
@@ -30,7 +30,7 @@ struct Over {
     at: Instant,
     /// The time was up, and the program was asked to end.
     asked: bool,
-    /// What it gets if it goes on, and when.
+    /// The signals that it gets if it goes on, and their times.
     next: Vec<(Duration, i32)>,
     /// Interrupted once more: nothing of the recording is wanted.
     given_up: bool,
@@ -66,12 +66,12 @@ impl Deadline {
         self.over.is_some()
     }
 
-    /// Whether the program was ended because the time was up.
+    /// True if the program was ended because the time was up.
     pub fn ended_it(&self) -> bool {
         self.over.as_ref().is_some_and(|over| over.asked)
     }
 
-    /// Whether who waits for the recording does not want it any more.
+    /// True if the one who waits for the recording does not want it any more.
     pub fn given_up(&self) -> bool {
         self.over.as_ref().is_some_and(|over| over.given_up)
     }
@@ -100,7 +100,7 @@ impl Deadline {
         }
     }
 
-    /// Asks the program to end when the time is up, and ends it where it does not. What to note of it, once.
+    /// Asks the program to end when the time is up, and ends it if it does not. Returns a note on this, once.
     pub fn look(&mut self, program: u32) -> Option<String> {
         if let Some(over) = &mut self.over {
             if let Some((_, signal)) = over.next.first().filter(|(after, _)| over.at.elapsed() >= *after) {
@@ -110,7 +110,7 @@ impl Deadline {
             }
             return None;
         }
-        // Where recording has not begun, the time runs out all the same, if it runs from the start on.
+        // If recording has not begun, the time runs out all the same, if it runs from the start on.
         let (since, duration) = match (self.since, self.within) {
             (Some(since), _) => (since, self.duration?),
             (None, Some(within)) => (self.started, within),

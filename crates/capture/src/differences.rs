@@ -1,9 +1,9 @@
-//! What a program does otherwise under Valgrind than by itself, for the notes: threads that spin, limits that it did not get.
+//! Differences in a program's behavior under Valgrind, for the notes: threads that spin, limits that it did not get.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What was seen of it, in all processes.
+/// The differences that were seen, in all processes.
 #[derive(Default)]
 pub struct Differences {
     /// Spins, by process and program counter of the loop.
@@ -35,7 +35,7 @@ impl Differences {
         self.refused = self.refused.max(Some(descriptors));
     }
 
-    /// What a user should know. `name` is what the code at a program counter is called.
+    /// Notes for the user. `name` gives the name of the code at a program counter.
     pub fn notes(&self, name: impl Fn(u32, u64) -> String) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.spins.is_empty() {

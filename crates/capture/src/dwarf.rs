@@ -39,8 +39,8 @@ enum Shape {
     Alias(UnitOffset),
 }
 
-/// The variables in an executable's (or its debug file's) debug information. What cannot be
-/// understood is left out.
+/// The variables in an executable's (or its debug file's) debug information. Entries that cannot be
+/// understood are left out.
 pub fn variables(bytes: &[u8]) -> Vec<Variable> {
     let mut out = Vec::new();
     let Ok(file) = object::File::parse(bytes) else {
@@ -232,7 +232,7 @@ impl<'a> Walk<'_, 'a> {
         size
     }
 
-    /// Whether a type is a struct under its other names.
+    /// True if a type is a struct under its other names.
     fn has_fields(&mut self, kind: UnitOffset, depth: usize) -> bool {
         match self.shape(kind) {
             Some(Shape::Struct(..)) => true,

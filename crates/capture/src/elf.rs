@@ -1,4 +1,4 @@
-//! One executable file: where its parts lie, what it calls them, and where its debug information is.
+//! One executable file: its parts, its names, and the place of its debug information.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,24 +39,24 @@ struct Part {
     executable: bool,
 }
 
-/// What an executable file says without its debug information.
+/// The content of an executable file without its debug information.
 #[derive(Clone, Debug, Default)]
 pub struct Elf {
     segments: Vec<Part>,
-    /// Where data lies that the program may change.
+    /// Data that the program may change.
     writable: Vec<(u64, u64)>,
     pub build_id: String,
     pub data: Vec<Named>,
-    /// Whether it, or the file with its debug information, has a table of all symbols.
+    /// True if it, or the file with its debug information, has a table of all symbols.
     pub has_symbols: bool,
     pub functions: Vec<Named>,
     /// Other names of functions, in the file's own addresses.
     aliases: Vec<(u64, String)>,
     /// The dynamic linker that a program asks for.
     pub linker: Option<PathBuf>,
-    /// Where it begins, as far as the file says so without symbols.
+    /// The place where it begins, as far as the file tells it without symbols.
     pub entry: Entry,
-    /// Whether it is for another kind of processor than this one.
+    /// True if it is for another kind of processor than this one.
     foreign: bool,
     /// The file with the debug information: itself, or one beside it.
     pub debug: Option<PathBuf>,
@@ -74,14 +74,14 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whether it begins as ELF files do.
+/// True if it begins as ELF files do.
 pub fn is_elf(path: &Path) -> bool {
     let mut head = [0; 4];
     File::open(path).and_then(|mut f| f.read_exact(&mut head)).is_ok() && head == *b"\x7fELF"
 }
 
 impl Elf {
-    /// What `path` says; `None` if it is not such a file.
+    /// Reads `path`; `None` if it is not such a file.
     pub fn open(path: &Path) -> Option<Elf> {
         if !is_elf(path) {
             return None;
@@ -179,7 +179,7 @@ impl Elf {
         self.aliases = others.into_iter().map(|n| (n.addr, n.name)).collect();
     }
 
-    /// What to subtract from an address to get the file's own, where the file is mapped at `start`
+    /// The difference between an address and the file's own address, if the file is mapped at `start`
     /// from `offset` on.
     ///
     /// A page of the file that holds the end of one part and the beginning of the next is mapped
@@ -206,24 +206,24 @@ impl Elf {
         of.map(move |part| start.wrapping_sub(part.address.wrapping_add(offset).wrapping_sub(part.offset)))
     }
 
-    /// Where its data that the file does not hold (`.bss`) ends, in the file's own addresses.
+    /// The end of its data that the file does not hold (`.bss`), in the file's own addresses.
     pub fn end(&self) -> u64 {
         self.writable.iter().map(|(_, to)| *to).max().unwrap_or(0)
     }
 
-    /// Whether the file's own address `addr` can be written by the program.
+    /// True if the file's own address `addr` can be written by the program.
     pub fn is_writable(&self, addr: u64) -> bool {
         self.writable.iter().any(|(from, to)| addr >= *from && addr < *to)
     }
 
-    /// Whether this processor can run it.
+    /// True if this processor can run it.
     pub fn is_of_this_machine(&self) -> bool {
         !self.foreign
     }
 
-    /// Where the functions of a name begin, in the file's own addresses. Where none has just this name, `f` is also `f(int)`,
-    /// `space::f`, and what compilers make of it (`f.cold` is no entrance, `f.constprop.0` is). `main` is what the programmer
-    /// calls so, in the words of each language, and without symbols what the code at the entry hands on.
+    /// The addresses at which the functions of a name begin, in the file's own addresses. If none has just this name, `f` is also
+    /// `f(int)`, `space::f`, and the names that compilers derive from it (`f.cold` is no entrance, `f.constprop.0` is). `main` is the
+    /// programmer's function of that name, in the words of each language, and without symbols the one that the code at the entry hands on.
     pub fn entrances(&self, name: &str) -> Vec<u64> {
         // Go's comes first: where C is in such a program, `main` is the run-time's beginning. Fortran's has the C one before it.
         const MAINS: [&str; 4] = ["main.main", "main", "MAIN__", "_QQmain"];
@@ -239,7 +239,7 @@ impl Elf {
         self.called(|full| is_called(full, name))
     }
 
-    /// Where functions begin whose names, or other names, are such.
+    /// The addresses of functions for one of whose names `is` holds.
     fn called(&self, is: impl Fn(&str) -> bool) -> Vec<u64> {
         let all = self.functions.iter().map(|f| (f.addr, &f.name));
         let all = all.chain(self.aliases.iter().map(|(addr, name)| (*addr, name)));
@@ -262,7 +262,7 @@ impl Elf {
     }
 }
 
-/// Leaves one name for each place, the one that people would use, as the programmer wrote it; what is left over.
+/// Leaves one name for each place, the one that people would use, as the programmer wrote it. Returns the other names.
 fn settle(list: &mut Vec<Named>) -> Vec<Named> {
     let rank = |n: &Named| {
         let hidden = n.name.len() - n.name.trim_start_matches('_').len();
@@ -287,7 +287,7 @@ fn settle(list: &mut Vec<Named>) -> Vec<Named> {
     others.into_iter().map(plainly).collect()
 }
 
-/// Whether a function of this full name is meant by `short`.
+/// True if `short` means a function of this full name.
 fn is_called(full: &str, short: &str) -> bool {
     let name = full.split('(').next().unwrap_or(full);
     let mut parts = name.split('.');
@@ -312,7 +312,7 @@ pub fn demangled(name: &str) -> String {
     addr2line::demangle_auto(name.into(), None).into_owned()
 }
 
-/// Where distributions put the debug information of stripped files.
+/// The files in which distributions put the debug information of stripped files.
 fn beside(path: &Path, build_id: &str, link: Option<&[u8]>) -> Option<PathBuf> {
     let mut places = Vec::new();
     if let Some((first, rest)) = build_id.split_at_checked(2)
@@ -355,7 +355,7 @@ mod tests {
         };
         let base = 0x40_0000;
         assert_eq!(elf.bias_of_code(base + 0x2000, 0x1000), base);
-        // What is mapped for reading is the other part.
+        // A mapping for reading is the other part.
         assert_eq!(elf.bias(base + 0x1000, 0x1000, |_| false), base);
     }
 
@@ -417,7 +417,7 @@ mod tests {
         assert!(is_called("a::f(int)", "a::f") && !is_called("b::f(int)", "a::f"));
     }
 
-    /// Where distributions strip their programs, and this one is none of theirs.
+    /// As if a distribution had stripped this program.
     #[test]
     fn main_is_what_the_entry_hands_on() {
         let me = Elf::open(&std::env::current_exe().unwrap()).unwrap();

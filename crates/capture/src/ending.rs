@@ -1,4 +1,4 @@
-//! How the recorded run ended, in words: what whoever reads the trace, or advice on it, has to know first.
+//! The end of the recorded run, in words: a reader of the trace, or of advice on it, has to know it first.
 
 use crate::instruction::{Extension, extension};
 use crate::options::Exit;
@@ -36,7 +36,7 @@ pub fn signal(number: i32) -> String {
     format!("signal {number} ({name})")
 }
 
-/// What is known of the end of a run.
+/// The known facts about the end of a run.
 pub struct Ending<'a> {
     pub exit: Exit,
     /// The signal that asked for it, and the program did not end in good order then.
@@ -46,13 +46,13 @@ pub struct Ending<'a> {
     /// The number of the program's process.
     pub program: u32,
     pub said: &'a [Said],
-    /// What a process is called, and what a program counter of it is in the source.
+    /// The name of a process, and the place in the source of one of its program counters.
     pub name: &'a dyn Fn(u32) -> String,
     pub place: &'a dyn Fn(u32, u64) -> String,
 }
 
 impl Ending<'_> {
-    /// Why the run is not taken for a whole one, in a clause; `None` where it ended in good order.
+    /// Why the run is not taken for a whole one, in a clause; `None` if it ended in good order.
     pub fn broke(&self) -> Option<String> {
         if self.ended_by_us {
             return None;
@@ -69,7 +69,7 @@ impl Ending<'_> {
                 let told = told.and_then(|said| self.death(said));
                 Some(told.unwrap_or_else(|| format!("the program was killed by {}", signal(number))))
             }
-            // What a status means is the program's: `grep` and `diff` end with 1 in good order.
+            // The program gives a status its meaning: `grep` and `diff` end with 1 in good order.
             (Exit::Code(0), child) => child,
             (Exit::Code(_), None) => None,
             (Exit::Code(code), Some(child)) => Some(format!("{}; {child}", ended_with(code))),
@@ -135,12 +135,12 @@ pub fn points(tree: &ProcessTree, said: &Said) -> Vec<(u32, u64)> {
     all.map(|pc| (process, pc)).collect()
 }
 
-/// That a program ended by itself, and its status.
+/// A clause on a program that ended by itself, with its status.
 pub fn ended_with(code: i32) -> String {
     format!("{ENDED_WITH}{code}")
 }
 
-/// What a clause about a status begins with.
+/// The beginning of a clause about a status.
 pub const ENDED_WITH: &str = "the program ended with exit status ";
 
 /// The last part of a program's path.
@@ -148,7 +148,7 @@ pub fn named(program: &str) -> String {
     program.rsplit('/').next().unwrap_or(program).to_string()
 }
 
-/// Whether a process died of an instruction that Valgrind does not know.
+/// True if a process died of an instruction that Valgrind does not know.
 fn killed(death: &Death, unknown: &Unknown) -> bool {
     death.signal == ILL && death.pc == Some(unknown.pc) && !unknown.is_trap()
 }
@@ -249,10 +249,10 @@ mod tests {
         assert!(text.contains("-march=x86-64-v3") && text.contains("cpuid"), "{text}");
         let odd = broke(Exit::Signal(4), &[died(7, 4, Some(&[0xff, 0xff]))]).unwrap();
         assert!(odd.contains("bytes ff ff"), "{odd}");
-        // What a program does to end itself is no lack of Valgrind's.
+        // A program that ends itself shows no lack of Valgrind's.
         let trap = broke(Exit::Signal(4), &[died(7, 4, Some(&[]))]).unwrap();
         assert_eq!(trap, "the program was killed by signal 4 (SIGILL), at main (wide.c:11)");
-        // One that it went on without is noted.
+        // An unknown instruction that did not end the program is noted.
         let mut survived = evex;
         survived[0].death = None;
         let notes = with(Exit::Code(0), &survived, |ending| ending.notes().collect::<Vec<_>>());

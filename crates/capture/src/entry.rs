@@ -1,4 +1,4 @@
-//! Where a program begins, in its file's own addresses: what stripping leaves to tell `main` by.
+//! The place where a program begins, in its file's own addresses: stripping leaves this to find `main` by.
 //!
 //! A symbol says it best (`elf`). Without one, the code at the entry hands `main` to the C library;
 //! Go keeps a table of its functions for itself; and every program has an entry, where the run-time of its language begins.
@@ -10,14 +10,14 @@ use object::{Object, ObjectKind, ObjectSection, ObjectSegment, RelocationTarget}
 /// Bytes of code that are looked at: the C library's has less.
 const MOST_CODE: u64 = 96;
 
-/// What a file says of its beginning.
+/// A file's statements about where it begins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entry {
-    /// Whether it is a program, and no library or dynamic linker.
+    /// True if it is a program, and no library or dynamic linker.
     pub is_program: bool,
-    /// Where the kernel or the dynamic linker enters it.
+    /// The address at which the kernel or the dynamic linker enters it.
     pub start: Option<u64>,
-    /// What the code there hands to the C library as `main`.
+    /// The address that the code there hands to the C library as `main`.
     pub main: Option<u64>,
 }
 
@@ -100,7 +100,7 @@ fn first_argument(file: &object::File<'_>, begin: u64, code: &[u8]) -> Option<u6
     found.filter(|main| is_code(file, *main))
 }
 
-/// Where the first `call` of this code goes.
+/// The target of the first `call` of this code.
 fn first_call(begin: u64, code: &[u8]) -> Option<u64> {
     const CALL: u8 = 0xe8;
     let (at, bytes) = code.windows(5).enumerate().find(|(_, bytes)| bytes[0] == CALL)?;

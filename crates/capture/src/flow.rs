@@ -9,7 +9,7 @@
 //! A locked instruction waits for the one before it, whatever its address comes from ("Locked Instructions Have a Total
 //! Order", Intel's manual, volume 3, on memory ordering): that is written down like an address that comes from there.
 //!
-//! What a load brought more than [`RECENT`] instructions ago does not count: whoever needs it does not wait for it.
+//! A load more than [`RECENT`] instructions ago does not count: an instruction that needs its value does not wait for it.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ const OFTEN: u64 = 64;
 /// Words that are followed of those.
 const SAMPLE: usize = 4096;
 const FEW: usize = 1024;
-/// Instructions after which what was loaded is there: more than processors have under way.
+/// Instructions after which a loaded value is there: more than processors have under way.
 const RECENT: u64 = 1024;
 /// Loads that a value is known to come from.
 const MOST: usize = 4;
@@ -81,7 +81,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// What a value comes from, in a superblock of which the loads so far brought what `loaded` says.
+    /// The loads that a value comes from, in a superblock whose loads so far brought `loaded`.
     fn resolve(&self, origin: Origin, loaded: &[Loads]) -> Loads {
         let mut all = Loads::default();
         for number in origin.registers() {
@@ -117,7 +117,7 @@ struct Seen {
 /// The branch at a superblock's end, of which the next superblock says where it went.
 struct Awaited {
     branch: u64,
-    /// Where it goes if it is not taken; none of an indirect one.
+    /// The place it goes to if it is not taken; none of an indirect one.
     falls_through_to: Option<u64>,
     on: Loads,
 }
@@ -187,7 +187,7 @@ impl Dependences {
         }
     }
 
-    /// One run of a superblock; `None` where it cannot be followed.
+    /// One run of a superblock; `None` if it cannot be followed.
     fn run(
         &mut self,
         thread: &mut Thread,
@@ -252,7 +252,7 @@ impl Dependences {
             passed += 1;
         }
         self.left(thread, blocks, block, begins, reached);
-        // What registers come from is said in terms of those at the entry.
+        // The sources of registers are given in terms of the registers at the entry.
         let writes = blocks.register_writes(block);
         let mut after = thread.registers;
         for write in writes.iter().filter(|write| write.insn < insns) {
@@ -353,7 +353,7 @@ impl Dependences {
         let mut table: Vec<Dependence> = (self.seen.into_iter())
             .filter(|(_, seen)| waits(seen))
             .map(|(site, Seen { waits, mut on, .. })| {
-                // The more often, the earlier; what was hardly ever so is chance.
+                // More frequent loads come first; a load that was hardly ever seen is chance.
                 on.sort_unstable_by_key(|&(load, times)| (std::cmp::Reverse(times), load));
                 on.retain(|(_, times)| *times >= waits / 8);
                 on.truncate(MOST);

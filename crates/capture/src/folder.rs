@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// What the names of all such folders begin with.
+/// The prefix of the names of all such folders.
 const FAMILY: &str = "domicile-";
 /// Locked as long as the folder is in use. The kernel gives it free when its process ends, however that ends.
 const LOCK: &str = "lock";
-/// What the name of a file begins with that a program under Valgrind writes; its process's number follows.
+/// The prefix of the name of a file that a program under Valgrind writes; its process's number follows.
 pub(crate) const LOG: &str = "log.";
 
 /// See the module's documentation.
@@ -34,7 +34,7 @@ impl Folder {
             .prefix(&format!("{FAMILY}{kind}-"))
             .tempdir_in(place)?;
         sweep(place, folder.path().metadata()?.uid());
-        // It has no lock's file before it is locked: who sweeps meanwhile sees none.
+        // The folder has no lock file before the lock is held: a sweep in the meantime finds none.
         let beside = folder.path().join("new");
         let lock = File::create_new(&beside)?;
         lock.lock()?;
@@ -48,13 +48,13 @@ impl Folder {
 
     /// It stays, for its user to remove.
     pub fn keep(self) -> PathBuf {
-        // Without it, it is nobody's to sweep up. Where that fails the next one of this kind takes it away.
+        // Without the lock file, no sweep removes the folder. If this fails, the next recording's sweep removes it.
         let _ = std::fs::remove_file(self.folder.path().join(LOCK));
         self.folder.keep()
     }
 }
 
-/// Removes the folders of those that were killed. What cannot be looked at is somebody else's.
+/// Removes the folders of recorders that were killed. A folder that cannot be read belongs to somebody else.
 fn sweep(place: &Path, own: u32) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(FAMILY)
@@ -65,7 +65,7 @@ fn sweep(place: &Path, own: u32) {
     }
 }
 
-/// Whether neither who made it lives, nor a program that still writes there: one that outlives its recorder does.
+/// True if neither its maker lives nor a program that still writes there: a program that outlives its recorder does.
 fn is_left(folder: &Path) -> bool {
     let Ok(lock) = File::open(folder.join(LOCK)) else {
         return false;

@@ -1,7 +1,7 @@
 //! Recording that begins at a function: until a process first enters it, what the process does is not recorded.
 //!
-//! The gate stands between the tool and whoever listens. A process that was not at the function yet is paused, as a
-//! program can ask for it itself, and only what is said beside its references is let through. The function is found by
+//! The gate stands between the tool and the listener. A process that was not at the function yet is paused, as a
+//! program can ask for it itself, and only words beside its references are let through. The function is found by
 //! name where files are mapped, and the superblock that begins there lets the process in. Of a program whose `main` nothing
 //! tells, its entry takes that place; where not even that is known, the process is let in at once. Both are noted.
 
@@ -25,7 +25,7 @@ pub struct Gate {
     waiting: HashMap<Connection, Process>,
     /// Which connection a process speaks on, for its children.
     speaks: HashMap<u32, Connection>,
-    /// What is known of files, and where the function is in them, in their own addresses.
+    /// The files that are known, and the addresses of the function in each, in the file's own addresses.
     files: HashMap<String, Option<(Elf, Vec<u64>)>>,
     notes: Vec<String>,
     kept: Vec<u64>,
@@ -39,7 +39,7 @@ struct Process {
     fresh: bool,
     /// Forked: its first words are not those that name its program.
     forked: bool,
-    /// Whether the program wants to be recorded once it is let in.
+    /// True if the program wants to be recorded once it is let in.
     on: bool,
     entrances: HashSet<u64>,
     /// Its program was seen. Files of the dynamic linker's may come before it.
@@ -63,17 +63,17 @@ impl Gate {
         }
     }
 
-    /// Whether any process was let in.
+    /// True if any process was let in.
     pub fn entered(&self) -> bool {
         self.entered
     }
 
-    /// Whether recording begins where the program does, which happens soon.
+    /// True if recording begins where the program does, which happens soon.
     pub fn is_at_the_beginning(&self) -> bool {
         self.function.as_deref().is_none_or(|function| function == MAIN)
     }
 
-    /// Where recording did not begin as it was asked for.
+    /// Notes on recordings that did not begin as requested.
     pub fn notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -82,7 +82,7 @@ impl Gate {
         if self.function.is_some() {
             let parent = self.speaks.get(&hello.parent).filter(|_| hello.forked);
             let process = match parent.map(|parent| self.waiting.get(parent)) {
-                // Its parent was let in, and so is what it leaves to the child.
+                // Its parent was let in, and so is the state that it leaves to the child.
                 Some(None) => None,
                 Some(Some(parent)) => Some(Process {
                     fresh: true,
@@ -117,7 +117,7 @@ impl Gate {
         kept.clear();
         let mut at = 0;
         if process.fresh {
-            // What the program is comes first.
+            // The kind of program comes first.
             if !process.forked
                 && let Some((_, payload)) = wire::payload(words, 0)
             {
@@ -133,7 +133,7 @@ impl Gate {
             at += 1;
             match wire::kind(word) {
                 wire::RECORD => {
-                    // What makes no sense is the listener's to report.
+                    // The listener reports words that make no sense.
                     let Some((kind, payload)) = wire::payload(words, begin) else {
                         at = begin;
                         break;
@@ -170,7 +170,7 @@ impl Gate {
         self.kept = kept;
     }
 
-    /// What a process that waits says of its files and superblocks.
+    /// Reads the words of a waiting process about its files and superblocks.
     fn look(&mut self, process: &mut Process, kind: u32, payload: &[u64]) {
         match (kind, payload) {
             // Of several files that have the function it is that of the first, the program.
@@ -231,7 +231,7 @@ impl Gate {
     }
 }
 
-/// Where programs begin, in C's words.
+/// The function at which programs begin, in C's words.
 const MAIN: &str = "main";
 /// Of a mapping's protection.
 const EXECUTABLE: u64 = 4;

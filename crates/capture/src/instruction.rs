@@ -1,6 +1,6 @@
-//! Instructions that Valgrind does not know, by the extension of the processor's that they are of.
+//! Instructions that Valgrind does not know, by the extension of the instruction set that they belong to.
 
-/// What an instruction is of, as people call it, and what does without it.
+/// The extension of an instruction, by its usual name, and a way to do without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
     pub name: &'static str,

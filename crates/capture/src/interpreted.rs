@@ -1,4 +1,4 @@
-//! Lines of programs that are interpreted (`DOMICILE_LINE`): what an interpreter does at a line has that line's name.
+//! Lines of programs that are interpreted (`DOMICILE_LINE`): an interpreter's work at a line has that line's name.
 //!
 //! Names belong to program counters, so an instruction of the interpreter gets one of its own at each line where it makes
 //! references: a number beyond all addresses. The superblock gets a copy likewise ([`Blocks::at_line`]), and words that enter it are
@@ -27,7 +27,7 @@ const FEW: u64 = 100_000;
 /// makes some 170 more at a line, 3.13 some 100.
 const BUSY: u64 = 1_000;
 
-/// What is to be said of so many references of a program that reached so many lines.
+/// The note about so many references of a program that reached so many lines.
 pub(crate) fn note(reached: u64, references: u64) -> Option<String> {
     (reached > 0 && references / reached < BUSY).then(|| {
         format!(
@@ -61,7 +61,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The stack of the lines that the current thread is at; `None` where it is at none.
+    /// The stack of the lines that the current thread is at; `None` if it is at none.
     pub(crate) fn stack_of_lines(&mut self, out: &mut Output, commons: &mut Commons) -> Option<StackId> {
         let at = &self.runners.get(self.current)?.as_ref()?.at_lines;
         (!at.is_empty() && out.pcs).then(|| self.lines.stack(self.process, at, out, &mut commons.lines))
@@ -79,7 +79,7 @@ impl AddressSpace {
             match wire::kind(*word) {
                 wire::RECORD => return at,
                 wire::BLOCK => {
-                    // What is not known stays so, and is reported.
+                    // An unknown superblock keeps its number, and is reported.
                     if let Some(number) = Arc::make_mut(&mut self.blocks).at_line(*word as u32, line) {
                         *word = *word >> 32 << 32 | u64::from(number);
                     }

@@ -1,6 +1,6 @@
 //! Windows spread over a run whose length nobody knows ([`Schedule`]), and what warms caches before each ([`Warmth`]).
 //!
-//! What the tool said inside of a window, and everything but references outside, is kept in a temporary file. At the end
+//! The tool's words inside of a window, and everything but references outside, are kept in a temporary file. At the end
 //! the file is replayed to the process tree as if it happened then.
 //!
 //! Of a run of R references the file holds those of about K (2 + log2(R / KN)) windows.
@@ -16,12 +16,12 @@ use crate::schedule::Schedule;
 use crate::warmth::Warmth;
 use crate::wire::{self, Hello, record};
 
-/// What the file says: one of these, then its numbers, then words.
+/// The records of the file: one of these, then its numbers, then words.
 const OPEN: u64 = 1;
 const WORDS: u64 = 2;
 const PASS: u64 = 3;
 const CLOSE: u64 = 4;
-/// What follows is of a window, at first.
+/// The records that follow belong to a window, at first.
 const WINDOW: u64 = 5;
 
 /// Listens to the tool and keeps what may be wanted.
@@ -85,7 +85,7 @@ impl Journal {
         self.kept.clear();
     }
 
-    /// What comes now is of a window that is to be held.
+    /// The words that come now belong to a window that is to be held.
     fn begin_window(&mut self, connection: Connection, number: u64) {
         self.write_kept(connection);
         self.write_passed();
@@ -97,7 +97,7 @@ impl Journal {
         self.window = Some(number);
     }
 
-    /// Ends listening: what to replay, and the windows to let through. `or_whole`: a run that the windows would cover is one.
+    /// Ends listening. Returns the replay, and the windows to let through. `or_whole`: a run that the windows would cover is one.
     pub fn finish(mut self, or_whole: bool) -> (Replay, Vec<Range<u64>>) {
         self.write_passed();
         if let Some(warmth) = &mut self.warmth {
@@ -220,12 +220,12 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Whether all of the run is in it, in one piece.
+    /// True if all of the run is in it, in one piece.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Replays everything to `tree`. The error says what stopped it; what came before it counts.
+    /// Replays everything to `tree`. The error is the cause of a stop; everything before it counts.
     pub fn replay(self, tree: &mut ProcessTree) -> Result<(), String> {
         let Replay {
             file, chosen, warmth, ..

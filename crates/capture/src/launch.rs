@@ -17,7 +17,7 @@ use crate::tool::{Tool, lookup};
 
 /// Frames kept of each call stack.
 const STACK_DEPTH: u32 = 8;
-/// What it takes to know where a prefetch goes. It is not only code from files that has them.
+/// Options that show the target of a prefetch. Prefetches are not only in code from files.
 const PREFETCHES: [&str; 3] = [
     "--domicile-prefetches=yes",
     "--px-default=allregs-at-each-insn",
@@ -26,7 +26,7 @@ const PREFETCHES: [&str; 3] = [
 /// Bytes of a Unix socket's path, without the zero that ends it: the kernel's `sun_path` has 108.
 const LONGEST_SOCKET: usize = 107;
 
-/// What a recording's folders are called.
+/// The name of a recording's folders.
 const ROOM: &str = "record";
 
 /// The private folder of a recording: the socket and Valgrind's own messages. Gone when dropped.
@@ -67,7 +67,7 @@ impl Room {
         Ok(link)
     }
 
-    /// What Valgrind had to say of each process, by their numbers.
+    /// Valgrind's messages about each process, by their numbers.
     pub fn said(&self) -> Vec<Said> {
         let Ok(files) = fs::read_dir(self.folder.path()) else {
             return Vec::new();
@@ -86,7 +86,7 @@ impl Room {
     }
 }
 
-/// Whether `LD_PRELOAD`, a list of files between spaces or colons, can name what lies below this path.
+/// True if `LD_PRELOAD`, a list of files between spaces or colons, can name what lies below this path.
 fn preloadable(path: &Path) -> bool {
     !path
         .as_os_str()

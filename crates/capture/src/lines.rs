@@ -6,7 +6,7 @@ use trace::{Frame, Location, Stack, StackId};
 
 use crate::output::Output;
 
-/// Where program counters of lines begin: no address is so high, and a double holds it exactly.
+/// The first program counter of lines: no address is so high, and a double holds it exactly.
 const FIRST_PC: u64 = 1 << 52;
 
 #[derive(Clone)]

@@ -46,7 +46,7 @@ pub enum LocateError {
 pub struct Datum {
     pub range: Range,
     pub name: String,
-    /// Whether the program may write it.
+    /// True if the program may write it.
     pub writable: bool,
 }
 

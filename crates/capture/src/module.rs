@@ -9,7 +9,7 @@ pub struct Mapping {
     pub path: String,
     pub start: u64,
     pub bytes: u64,
-    /// Where in the file it begins.
+    /// The offset in the file at which it begins.
     pub offset: u64,
     pub executable: bool,
 }
@@ -17,7 +17,7 @@ pub struct Mapping {
 /// All mappings of files that there ever were, in all address spaces.
 #[derive(Default)]
 pub struct Mappings {
-    /// By process and address, so that what is mapped twice is known once.
+    /// By process and address, so that a mapping that is seen twice is known once.
     all: BTreeMap<(u32, u64, String), Mapping>,
 }
 

@@ -1,4 +1,4 @@
-//! What to record, and what became of it.
+//! The request for a recording, and its outcome.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// What to record and where to.
+/// Describes what to record and where to.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A path, or a name to look up in `PATH`.
@@ -22,13 +22,13 @@ pub struct Options {
     /// Recording begins when a process first enters this function; `None`: at its start. Windows and what is passed
     /// over count from there.
     pub from: Option<String>,
-    /// How long is recorded, from where recording begins; then the program is ended (SIGTERM, and SIGKILL where that
-    /// does not do).
+    /// The length of the recording, from its beginning; then the program is ended (SIGTERM, and SIGKILL if that
+    /// does not suffice).
     pub duration: Option<Duration>,
-    /// When the recording ends at the latest, from its start on (with a tenth of that where it begins late); then the program is
+    /// The latest end of the recording, from the program's start on (with a tenth of that if it begins late); then the program is
     /// ended likewise.
     pub within: Option<Duration>,
-    /// An interrupt (SIGINT, Ctrl-C) ends the recording: the program gets it, and is ended where it goes on for some seconds. A
+    /// An interrupt (SIGINT, Ctrl-C) ends the recording: the program gets it, and is ended if it goes on for some seconds. A
     /// second one kills the program, and nothing of the recording is wanted ([`CaptureError::GivenUp`]).
     pub interrupt_ends: bool,
     /// References to pass over before recording begins.
@@ -37,7 +37,7 @@ pub struct Options {
     pub window: Option<u64>,
     /// Windows to take, spread evenly over the run; 1 takes the first.
     pub windows: u32,
-    /// Where windows lie within the parts of the run that each stands for, is chosen by this.
+    /// Each window stands for a part of the run; this seed chooses its place within that part.
     pub windows_seed: u64,
     /// Before each of several windows, as many bytes of lines that were touched last are put, which warms caches; 0: none.
     pub warm_bytes: u64,
@@ -56,9 +56,9 @@ pub struct Options {
     pub symbols: bool,
     /// The name of the machine, for people to read.
     pub machine: String,
-    /// Send what the program prints to standard error, where standard output is needed for a result.
+    /// Send the program's output to standard error, if standard output is needed for a result.
     pub output_to_stderr: bool,
-    /// Send what the program prints nowhere.
+    /// Discard the program's output.
     pub discard_output: bool,
     /// Folder of the Valgrind tool; `None` finds it.
     pub tool: Option<PathBuf>,
@@ -68,7 +68,7 @@ pub struct Options {
 const WARM_BYTES: u64 = 32 << 20;
 
 impl Options {
-    /// Whether each window has a part that only warms caches.
+    /// True if each window has a part that only warms caches.
     pub(crate) fn warms(&self) -> bool {
         self.windows > 1 && self.window.is_some() && self.warm_bytes > 0
     }
@@ -107,7 +107,7 @@ impl Options {
     }
 }
 
-/// How far the recording is.
+/// The progress of the recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// References that the program has made.
@@ -136,7 +136,7 @@ impl From<ExitStatus> for Exit {
 }
 
 impl Exit {
-    /// What a shell would say: the code, or 128 and the signal.
+    /// The status that a shell would report: the code, or 128 and the signal.
     pub fn code(self) -> i32 {
         match self {
             Exit::Code(code) => code,
@@ -145,7 +145,7 @@ impl Exit {
     }
 }
 
-/// What became of a recording.
+/// The outcome of a recording.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub exit: Exit,
@@ -159,9 +159,9 @@ pub struct Outcome {
     pub summary: trace::Summary,
     /// References that the program made while it was watched, recorded or not.
     pub references_seen: u64,
-    /// What the reader of the trace should know: what is missing and why.
+    /// Notes for the reader of the trace: missing parts, and the reasons.
     pub notes: Vec<String>,
-    /// Set when the trace could not be written to its end; what was kept can be read.
+    /// Set if the trace could not be written to its end; the part that was kept can be read.
     pub failure: Option<String>,
 }
 

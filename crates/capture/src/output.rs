@@ -30,11 +30,11 @@ pub struct Output {
     /// The end of the window under way.
     end: u64,
     announce: bool,
-    /// Whether windows have a part that only warms caches.
+    /// True if windows have a part that only warms caches.
     warms: bool,
-    /// What the window that begins next was preceded by was written.
+    /// True once the warm-up of the window that begins next was written.
     begun: bool,
-    /// Where the window under way, or the one that begins next, is counted from; `None`: it has come to that.
+    /// The reference from which the present or the next window is counted; `None`: counting has begun.
     counted_from: Option<u64>,
     pub pcs: bool,
     pub fetches: bool,
@@ -100,7 +100,7 @@ impl Output {
         }
     }
 
-    /// Borrows the writer's buffer. What is collected after a failure is lost.
+    /// Borrows the writer's buffer. References that are collected after a failure are lost.
     #[cold]
     fn borrow(&mut self) {
         self.lent = true;
@@ -112,7 +112,7 @@ impl Output {
         }
     }
 
-    /// Gives the writer what was collected.
+    /// Gives the writer the collected references.
     fn flush(&mut self) {
         if !self.lent {
             return;
@@ -129,7 +129,7 @@ impl Output {
         self.refs.clear();
     }
 
-    /// What is admitted from now on was done by `thread`.
+    /// Everything that is admitted from now on was done by `thread`.
     pub fn run_by(&mut self, thread: ThreadId) {
         if thread != self.thread {
             self.flush();
@@ -137,7 +137,7 @@ impl Output {
         }
     }
 
-    /// An event that tells something of the reference after it, and nothing where that is not taken.
+    /// An event that tells something of the reference after it, and nothing if that is not taken.
     pub fn event_of_next(&mut self, thread: ThreadId, event: Event) {
         if self.wants(1) {
             self.event(thread, event);
@@ -244,7 +244,7 @@ impl Output {
                 if !self.inside {
                     self.inside = true;
                     if window.start > 0 {
-                        // What was run before the window is not of it.
+                        // Instructions before the window do not belong to it.
                         r.insns = r.insns.min(1);
                     }
                     self.begin_window();
@@ -290,15 +290,15 @@ impl Output {
         self.window += 1;
     }
 
-    /// The next window begins, with lines that threads touched before, in their order. It is counted from where what no
-    /// line tells (prefetchers, code, what is under way) has had an eighth of it to warm up; where nothing was touched before,
-    /// from its begin.
+    /// The next window begins, with lines that threads touched before, in their order. Counting begins after an eighth of the
+    /// window, so that state that no line tells of (prefetchers, code, accesses under way) warms up first. If nothing was touched
+    /// before, counting begins with the window.
     pub fn warm_up(&mut self, touched: &[(ThreadId, u64, bool)]) {
         let Some(window) = self.windows.front().cloned() else {
             return;
         };
         if self.inside {
-            // The window before goes on up to this one, which so follows without a gap.
+            // The window before goes on up to this one, which therefore follows without a gap.
             return;
         }
         self.begin_window();
@@ -332,7 +332,7 @@ impl Output {
         self.window
     }
 
-    /// Whether the references that come now are being taken.
+    /// True if the references that come now are being taken.
     pub fn inside(&self) -> bool {
         self.inside
     }

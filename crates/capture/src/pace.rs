@@ -1,4 +1,4 @@
-//! How many clocks superblocks take where nothing misses: samples of the run, played through.
+//! How many clocks superblocks take if nothing misses: samples of the run, played through.
 //!
 //! The tool says of each superblock how long the registers and the words of memory that it writes wait for the registers at its entry and
 //! for what it loads (`latency.c`). A load waits for the store that wrote its word, if that is under way: the addresses tell.
@@ -32,7 +32,7 @@ const WORD: u64 = 4;
 const BYTES_MOST: u64 = 64;
 
 /// Instructions under way: Intel's Skylake and AMD's Zen have reorder buffers for 224. Later ones have more, which
-/// changes little: what is far apart hardly ever waits for each other.
+/// changes little: instructions that are far apart hardly ever wait for each other.
 const WINDOW: u64 = 224;
 
 /// One of so many slots of the ring is played through: a slot has thousands of superblocks.
@@ -41,7 +41,7 @@ const ONE_IN: u64 = 64;
 /// Of a short program the first slots are all there is.
 const FIRST: u64 = 16;
 
-/// Whether a slot is a sample.
+/// True if a slot is a sample.
 pub fn is_sample(slot: u64) -> bool {
     slot <= FIRST || crate::sampling::is_sample(slot, ONE_IN)
 }
@@ -55,7 +55,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// A word of `record::LATENCY`; none where it names no part of the state.
+    /// A word of `record::LATENCY`; none if it names no part of the state.
     pub fn read(word: u64) -> Option<Way> {
         let way = Way {
             to: word as u8,
@@ -77,7 +77,7 @@ fn reference(part: u8) -> Option<usize> {
 /// A reference of one run of a superblock.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference {
-    /// None where it was not carried out.
+    /// None if it was not carried out.
     pub address: Option<u64>,
     pub bytes: u64,
     pub loads: bool,
@@ -102,7 +102,7 @@ pub fn references<'a>(templates: &'a [Ref], words: &'a [u64]) -> impl Iterator<I
     })
 }
 
-/// What superblocks took, by number.
+/// The clocks that superblocks took, by number.
 #[derive(Clone, Debug, Default)]
 pub struct Paces {
     /// Those to stores first, in the order of the stores.
@@ -112,8 +112,8 @@ pub struct Paces {
     taken: BTreeMap<usize, Taken>,
 }
 
-/// What one superblock took in all samples, and those without references that came before it: their instructions count for its first
-/// reference.
+/// The clocks that one superblock took in all samples. Superblocks without references before it are included: their instructions
+/// count for its first reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     pub own: Took,
@@ -167,7 +167,7 @@ impl Paces {
         }
     }
 
-    /// What superblocks took that some sample has met.
+    /// The clocks of all superblocks that some sample has met.
     pub fn all(&self) -> impl Iterator<Item = (usize, Taken)> {
         self.taken
             .iter()
@@ -192,7 +192,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// Of instructions by address and bytes. `line`: a line's bytes; none where lines make no difference.
+    /// Of instructions by address and bytes. `line`: a line's bytes; none if lines make no difference.
     pub fn of(instructions: impl Iterator<Item = (u64, u8)>, line: Option<u64>) -> Code {
         let mut code = Code::default();
         let Some(line) = line else {
@@ -238,10 +238,10 @@ pub struct Play {
     before: Took,
     /// When each word that was stored is there to be loaded.
     stored: HashMap<u64, u64>,
-    /// Where each store of a superblock wrote last.
+    /// The place that each store of a superblock wrote last.
     places: HashMap<(usize, usize), u64>,
     forward: Forward,
-    /// When what each reference of the superblock at hand loads is there.
+    /// The time at which the value that each reference of the present superblock loads is there.
     loaded: [u64; LOADS],
 }
 
@@ -314,7 +314,7 @@ impl Play {
         taken.before.add(std::mem::take(&mut self.before));
     }
 
-    /// When what a way leads to is there, by this way alone.
+    /// The time at which the result of a way is there, by this way alone.
     fn there(&self, way: &Way, begins: u64) -> u64 {
         let from = match (way.from, reference(way.from)) {
             (NONE, _) => 0,

@@ -1,4 +1,4 @@
-//! Who came from whom: processes as they fork, replace themselves, end and are waited for.
+//! The tree of processes: they fork, replace themselves, end and are waited for.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,15 +13,15 @@ use crate::wire::{self, Hello, record};
 /// Ended address spaces that are kept in case a child of theirs has not spoken yet.
 const REMEMBERED: usize = 64;
 
-/// What the recorder hands over, in an order in which it makes sense: a child after what its parent
-/// did before the fork, a wait after all that the child did.
+/// Receives words from the recorder, in an order in which they make sense: a child's after those of its parent
+/// before the fork, a wait after everything that the child did.
 pub trait Listener {
     fn open(&mut self, connection: Connection, hello: Hello);
     fn words(&mut self, connection: Connection, words: &[u64]);
     fn close(&mut self, connection: Connection);
     /// References that the program has made, and bytes written.
     fn progress(&self) -> (u64, u64);
-    /// Whether listening on makes no sense: nothing can be written any more.
+    /// True if nothing can be written any more, so that listening on makes no sense.
     fn failed(&self) -> bool;
 }
 
@@ -30,9 +30,9 @@ pub trait Listener {
 struct Known {
     process: u32,
     main: ThreadId,
-    /// Whether the fork that made it is in its parent's stream.
+    /// True if the fork that made it is in its parent's stream.
     spawned: bool,
-    /// Whether the process itself has spoken.
+    /// True if the process itself has spoken.
     heard: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct ProcessTree {
     pub out: Output,
     pub commons: Commons,
     spaces: HashMap<Connection, AddressSpace>,
-    /// Connections of programs that have not said yet what they are.
+    /// Connections of programs that have not introduced themselves yet.
     unnamed: HashMap<Connection, Hello>,
     known: HashMap<u32, Known>,
     /// Programs of processes, for their children.
@@ -77,8 +77,8 @@ impl ProcessTree {
         }
     }
 
-    /// A window begins: caches are to hold what threads that still live touched last. What others touched goes to the first
-    /// thread of their process.
+    /// A window begins: caches are to hold the lines that threads that still live touched last. Lines of other threads go to the
+    /// first thread of their process.
     pub fn warm_up(&mut self, touched: &[Touched]) {
         let mut found = HashMap::new();
         let mut refs = Vec::new();
@@ -131,7 +131,7 @@ impl ProcessTree {
         (process, main)
     }
 
-    /// A program has said what it is: `text` has its path and arguments, each ended by NUL.
+    /// A program has introduced itself: `text` has its path and arguments, each ended by NUL.
     fn begin(&mut self, connection: Connection, hello: Hello, text: &[u8]) {
         let mut parts = text.split(|b| *b == 0).map(|p| String::from_utf8_lossy(p).into_owned());
         let name = parts.next().unwrap_or_default();

@@ -26,7 +26,7 @@ use crate::symbols;
 use crate::tool;
 use crate::wire::{self, Hello, record as kind};
 
-/// How often to look whether the program still runs while nothing is said.
+/// The interval of checks that the program still runs, while no message comes.
 const GLANCE_MS: u32 = 50;
 /// A program that has said nothing for so long, blocks.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -69,8 +69,7 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
             progress,
         )
     });
-    // What was heard of the program is kept, whatever came then; but what was there before stays where nothing could be
-    // written.
+    // The recording is kept, whatever happened after it; but an older file stays if nothing could be written.
     let nothing = |outcome: &Outcome| outcome.failure.is_some() && outcome.summary.references == 0;
     if recorder.is_some_and(|recorder| recorder.greeted > 0) && !recorded.as_ref().is_ok_and(nothing) {
         let kept = destination.keep();
@@ -184,7 +183,7 @@ fn take_down(
         }
         tree.out.writer().header(&header);
     }
-    // Where sites have no program counters, one is many.
+    // If sites have no program counters, one site stands for many.
     if options.pcs {
         let (dependences, mispredictions) = std::mem::take(&mut tree.commons.dependences).tables();
         tree.out.writer().dependences(dependences);
@@ -217,7 +216,7 @@ fn take_down(
     })
 }
 
-/// What is in the file although it could not be finished.
+/// The content of the file although it could not be finished.
 fn kept(failure: &TraceError) -> Summary {
     let (references, bytes) = match failure {
         TraceError::Write { references, bytes, .. } => (*references, *bytes),
@@ -351,7 +350,7 @@ impl Recorder {
         }
     }
 
-    /// Waits until something is said. When the program has ended only what was said is of interest.
+    /// Waits until a message comes. Once the program has ended, only messages that were sent before are of interest.
     fn wait(&self, supervisor: &Supervisor, ended: bool) -> Result<(), CaptureError> {
         let mut sources = vec![supervisor.as_fd(), self.listener.as_fd()];
         sources.extend(self.rings.values().filter_map(Ring::peer).map(|p| p.as_fd()));
@@ -363,7 +362,7 @@ impl Recorder {
     fn accept(&mut self) -> Result<(), CaptureError> {
         loop {
             match self.listener.accept() {
-                // When the time is up nobody is heard any more.
+                // When the time is up, new connections are dropped.
                 Ok(Some(_)) if self.deadline.is_over() => {}
                 Ok(Some(peer)) => {
                     self.rings.insert(self.next, Ring::new(peer));
@@ -448,7 +447,7 @@ impl Recorder {
             })
     }
 
-    /// What follows a wait comes after all that the process did that was waited for. (The tool
+    /// The words after a wait come after everything that the awaited process did. (The tool
     /// begins a slot for it.)
     fn must_wait(&self, ring: &Ring) -> bool {
         let Some((head, pid)) = ring.peek() else { return false };
@@ -468,7 +467,7 @@ impl Recorder {
             self.deadline.begin();
         }
         if let Some(note) = self.deadline.look(self.child) {
-            // The rest of what a program says that is still waited for comes as it ends.
+            // The rest of a program's words comes as it ends, if the program is still waited for.
             if self.gate.entered() {
                 self.hang_up(tree);
             }
@@ -476,7 +475,7 @@ impl Recorder {
         }
     }
 
-    /// Why nothing was recorded, where nobody came to the function from which on it was to be.
+    /// The reason why nothing was recorded, if no process reached the function at which recording was to begin.
     fn nowhere(&self, options: &Options) -> Option<String> {
         let function = options.from.as_ref().filter(|_| !self.gate.entered())?;
         if function == interpreted::BEGINS {
@@ -489,7 +488,7 @@ impl Recorder {
         ))
     }
 
-    /// The program has ended: whoever of its children still runs goes on unrecorded.
+    /// The program has ended: children that still run go on unrecorded.
     fn leave(&mut self, tree: &mut dyn Listener) {
         let running = self.rings.values().filter(|r| !r.ended()).count();
         if running > 0 {
@@ -500,7 +499,7 @@ impl Recorder {
         self.hang_up(tree);
     }
 
-    /// Takes what was said, and hears no more: who still runs goes on unrecorded.
+    /// Takes the words that have come, and listens no more: programs that still run go on unrecorded.
     fn hang_up(&mut self, tree: &mut dyn Listener) {
         for (id, mut ring) in std::mem::take(&mut self.rings) {
             ring.hang_up();

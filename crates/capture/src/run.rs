@@ -1,4 +1,4 @@
-//! Runs of superblocks: addresses become references, and what was run between them is counted.
+//! Runs of superblocks: addresses become references, and the instructions between them are counted.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What Valgrind said of a process: instructions that it does not know, what killed the process, and the rest.
+//! Valgrind's messages about a process: instructions that it does not know, the cause of the process's death, and the rest.
 
 /// An instruction that it could not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Unknown {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {
     pub signal: i32,
-    /// What was wrong, in Valgrind's words.
+    /// The error, in Valgrind's words.
     pub why: Option<String>,
     /// The instruction.
     pub pc: Option<u64>,
@@ -24,16 +24,16 @@ pub struct Said {
     pub pid: u32,
     pub unknown: Vec<Unknown>,
     pub death: Option<Death>,
-    /// What is neither, shortened.
+    /// Lines that are neither, shortened.
     pub lines: Vec<String>,
 }
 
-/// What Valgrind says of debug information that is newer than itself: ours is read by `symbols`.
+/// Valgrind's message about debug information that is newer than itself: ours is read by `symbols`.
 const OWN_AFFAIR: &str = "unhandled dwarf2 abbrev form code";
 /// Lines of the rest that are kept, and instructions.
 const MOST: usize = 8;
 
-/// A process that ended itself by this instruction (`__builtin_trap`, Rust's `abort`) did what it was told to.
+/// A process that ended itself by this instruction (`__builtin_trap`, Rust's `abort`) behaved as written.
 impl Unknown {
     pub fn is_trap(&self) -> bool {
         self.bytes.is_empty()
@@ -77,7 +77,7 @@ impl Said {
                     why,
                     pc: lines.find_map(address),
                 });
-                // Where it came from, and general advice.
+                // The stack follows, and general advice.
                 break;
             } else if !line.is_empty() && !line.contains(OWN_AFFAIR) && said.lines.len() < MOST {
                 said.lines.push(line.to_string());

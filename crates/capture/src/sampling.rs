@@ -1,6 +1,6 @@
 //! Which slots of the ring are looked at closely.
 
-/// Whether a slot is the one of `one_in` in a row that is looked at. Where it is among them has no period that a program
+/// True if a slot is the one of `one_in` in a row that is looked at. Its place among them has no period that a program
 /// could have too (the finalizer of SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
 pub fn is_sample(slot: u64, one_in: u64) -> bool {
     let mut mixed = (slot / one_in).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

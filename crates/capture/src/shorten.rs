@@ -1,8 +1,8 @@
 //! Less of a trace: windows spread over it, for an advice that may take only so long.
 //!
-//! What is not in a window is not even decoded, except for events, which all stay: they say which memory is whose, and how threads
-//! depend on each other. Of a trace that has windows some are chosen, with what warms their caches. In another one, windows are laid
-//! in parts of one length, each at a place that chance gives, and the first half of each warms up.
+//! References outside of windows are not even decoded. Events all stay: they say which memory is whose, and how threads
+//! depend on each other. Of a trace that has windows some are chosen, with the references that warm their caches. In another one,
+//! windows are laid in parts of one length, each at a place that chance gives, and the first half of each warms up.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -26,7 +26,7 @@ const MOST_PIECES: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Window {
     begin: u64,
-    /// Where it has warmed up; `None`: it does not.
+    /// The reference at which it has warmed up; `None`: it does not.
     counted: Option<u64>,
     end: u64,
 }
@@ -42,7 +42,7 @@ impl Window {
     }
 }
 
-/// Writes windows of `trace`, with about so many `references` together, to a new trace at `output`. False where that would
+/// Writes windows of `trace`, with about so many `references` together, to a new trace at `output`. False if that would
 /// not be less than all of it, or cannot be done.
 pub fn shorten(trace: &Trace, output: &Path, references: u64) -> Result<bool, TraceError> {
     let references = references.max(LEAST * FEWEST as u64);
@@ -281,7 +281,7 @@ impl Copy {
             if self.seen >= begin {
                 let mut first = self.seen == begin;
                 self.pieces.each(thread, from, from + count, |refs| match refs {
-                    // What was run before the window is not of it.
+                    // Instructions before the window do not belong to it.
                     [begins, rest @ ..] if std::mem::take(&mut first) => {
                         let insns = begins.insns.min(1);
                         self.writer.push(thread, Ref { insns, ..*begins })?;

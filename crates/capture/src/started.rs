@@ -27,7 +27,7 @@ impl Started {
     }
 }
 
-/// `None` where both are the same, or the file cannot be found from here.
+/// `None` if both are the same, or the file cannot be found from here.
 fn names(program: &Path) -> Option<(PathBuf, String)> {
     let file = program.canonicalize().ok()?;
     let leads = |path: &Path| path.canonicalize().is_ok_and(|to| to == file);

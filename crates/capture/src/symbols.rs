@@ -1,4 +1,4 @@
-//! After the run: what the addresses in the trace are called. The trace is then complete in itself;
+//! After the run: the names of the addresses in the trace. The trace is then complete in itself;
 //! the program's files are not needed any more.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -30,13 +30,13 @@ struct Place<'a> {
     bias: u64,
 }
 
-/// What a file's own address is in the source. The function has no name where nothing gives it one.
+/// The place in the source of a file's own address. The function has no name if nothing gives it one.
 #[derive(Clone, Default)]
 pub(crate) struct Spot {
     pub function: String,
     pub file: Option<String>,
     pub line: Option<u32>,
-    /// What it is inlined into, innermost first.
+    /// The functions that it is inlined into, innermost first.
     pub inlined_into: Vec<Inlined>,
 }
 
@@ -177,13 +177,13 @@ pub fn write(
     told
 }
 
-/// Whether a file is part of the recorder and not of the program.
+/// True if a file is part of the recorder and not of the program.
 pub(crate) fn is_ours(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with("vgpreload_") || name == tool::EXECUTABLE
 }
 
-/// Where each file lies: its mappings of one bias together.
+/// The places of each file: its mappings of one bias together.
 fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<'a>> {
     let mut places: Vec<Place<'a>> = Vec::new();
     // An executable that is only read (by a debugger, say) is not loaded.
@@ -248,7 +248,7 @@ fn answer(elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
         .iter()
         .map(|named| {
             let variable = variables.remove(&named.addr).unwrap_or_default();
-            // Who only reads shares nothing falsely.
+            // Data that is only read is not falsely shared.
             let fields = if elf.is_writable(named.addr) {
                 variable.fields
             } else {
@@ -280,8 +280,8 @@ fn answer(elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
     answers
 }
 
-/// The function at an address, inlined ones included, and the line: the innermost that is the user's. What a library's header
-/// was inlined for, the user finds where the library is used; what is the library's alone is called as it is there.
+/// The function at an address, inlined ones included, and the line: the innermost that is the user's. A function inlined from a
+/// library's header has the line of the user's code that calls it; code that is the library's alone is named as in the library.
 pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let mut frames = loader.find_frames(own).ok()?;
     let mut spots: Vec<Spot> = Vec::new();

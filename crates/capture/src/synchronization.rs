@@ -1,9 +1,9 @@
 //! Synchronization: what the wrappers and the futex calls say, as events that a simulator can
 //! replay by clocks of its own.
 //!
-//! Locks and barriers become [`Event::Lock`], [`Event::Unlock`], [`Event::Barrier`]: who gets them
-//! is decided anew. What passes a signal on (condition variables, semaphores, OpenMP teams, and any
-//! other futex) becomes a [`Event::Post`] and a [`Event::Wait`] of the same ticket.
+//! Locks and barriers become [`Event::Lock`], [`Event::Unlock`], [`Event::Barrier`]: the simulator decides anew
+//! which thread gets them. Calls that pass a signal on (condition variables, semaphores, OpenMP teams, and any
+//! other futex) become a [`Event::Post`] and a [`Event::Wait`] of the same ticket.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -34,7 +34,7 @@ struct Team {
     start: u64,
     master: ThreadId,
     left: Vec<u64>,
-    /// Whether its begin was reported: that of a team of one is not.
+    /// True if its begin was reported: that of a team of one is not.
     reported: bool,
 }
 

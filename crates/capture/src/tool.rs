@@ -1,4 +1,4 @@
-//! Where the Valgrind tool is.
+//! Finds the Valgrind tool.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::options::CaptureError;
 pub struct Tool {
     /// The `valgrind` launcher.
     pub valgrind: PathBuf,
-    /// What `VALGRIND_LIB` must say.
+    /// The value that `VALGRIND_LIB` must have.
     pub folder: PathBuf,
 }
 
@@ -52,7 +52,7 @@ pub fn find(given: Option<&Path>) -> Result<Tool, CaptureError> {
     Ok(Tool { valgrind, folder })
 }
 
-/// Where to look, in order. Who says where looks nowhere else.
+/// The places to search, in order. A place that the caller gives is the only one.
 fn places(given: Option<&Path>, environment: Option<OsString>, executable: Option<&Path>) -> Vec<PathBuf> {
     if let Some(given) = given {
         return vec![given.to_path_buf()];

@@ -1,8 +1,8 @@
-//! What a program touched before a window of its run: what its caches and TLBs hold by then.
+//! Lines that a program touched before a window of its run: the content of its caches and TLBs by then.
 //!
-//! Of every thread the lines that it touched last are kept in the order of their last touch, which is what an LRU cache of
-//! any shape holds, up to so many lines (Barr and others 2005: a memory timestamp record). Where a window begins they are
-//! noted. A line that the window touches, that is not among them, and that was touched long before is noted too, as the
+//! For every thread the lines that it touched last are kept in the order of their last touch. An LRU cache of
+//! any shape holds exactly such lines, up to so many (Barr and others 2005: a memory timestamp record). At the beginning of a window
+//! they are noted. A line that the window touches, that is not among them, and that was touched long before is noted too, as the
 //! first of all: then it is no first touch.
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ const LINE_BITS: u32 = 6;
 /// Of user addresses, how many bits a line's number has.
 const NUMBER_BITS: u32 = 47 - LINE_BITS;
 const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
-/// In what is noted of a line: it was written.
+/// A bit in the note of a line: it was written.
 const WRITTEN: u64 = 1 << 63;
 /// Threads that are told apart.
 const THREADS: usize = 1 << (63 - NUMBER_BITS - 1);
@@ -33,7 +33,7 @@ pub struct Touched {
     pub written: bool,
 }
 
-/// Who speaks on a connection.
+/// The sender on a connection.
 #[derive(Clone, Default)]
 struct Speaker {
     pid: u32,
@@ -44,7 +44,7 @@ struct Speaker {
     who: u32,
 }
 
-/// What has been touched so far.
+/// The lines that have been touched so far.
 pub struct Warmth {
     speakers: HashMap<Connection, Speaker>,
     /// By their numbers here.
@@ -96,7 +96,7 @@ impl Warmth {
         })
     }
 
-    /// What is said beside references.
+    /// A record that comes beside references.
     pub fn record(&mut self, connection: Connection, kind: u32, payload: &[u64]) {
         match (kind, payload) {
             (record::THREAD, [tid, ..]) => {
@@ -148,7 +148,7 @@ impl Warmth {
         let bit = 1 << (line & ((1 << PAGE_BITS) - 1));
         let known = *page & bit != 0;
         *page |= bit;
-        // What a window itself has pushed out is not known from what it touched first.
+        // The first touches in a window do not tell which lines the window itself has pushed out.
         if let Some((_, _, late)) = self.window.as_mut().filter(|_| known && !self.lines.pruned) {
             late.push(key);
         }
@@ -180,7 +180,7 @@ impl Warmth {
         self.noted.retain(|number, _| keep(*number));
     }
 
-    /// What was touched before a window, what was touched last coming last. Empty where nothing was.
+    /// The lines that were touched before a window, the most recent last. Empty if there are none.
     pub fn before(&self, number: u64) -> io::Result<Vec<Touched>> {
         if let Some(failure) = &self.failure {
             return Err(io::Error::new(failure.kind(), failure.to_string()));
@@ -208,7 +208,7 @@ impl Warmth {
 struct Lines {
     most: usize,
     held: Vec<Line>,
-    /// Where a line is in `held`, plus 1; 0: nowhere. Open addressing, at most half full.
+    /// The index of a line in `held`, plus 1; 0: not held. Open addressing, at most half full.
     places: Vec<u32>,
     now: u64,
     /// Lines were left out since this was set to false.
@@ -235,7 +235,7 @@ impl Lines {
         }
     }
 
-    /// Where in `places` a line is, or would be.
+    /// The index in `places` at which a line is, or would be.
     #[inline]
     fn place(&self, key: u64) -> usize {
         let mask = self.places.len() - 1;
@@ -248,7 +248,7 @@ impl Lines {
         at
     }
 
-    /// Whether the line is none of those held.
+    /// True if the line was not held.
     #[inline]
     fn touch(&mut self, key: u64, write: bool) -> bool {
         if key == self.latest && !write {

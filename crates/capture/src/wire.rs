@@ -23,7 +23,7 @@ pub const BLOCK: u64 = 0x9;
 pub const EXIT: u64 = 0xa;
 pub const RECORD: u64 = 0xb;
 
-/// What a tagged word is: [`NULL`], [`BLOCK`], [`EXIT`], [`RECORD`]; below 8 for an address.
+/// The kind of a tagged word: [`NULL`], [`BLOCK`], [`EXIT`], [`RECORD`]; below 8 for an address.
 #[inline(always)]
 pub fn kind(word: u64) -> u64 {
     word >> KIND_SHIFT
@@ -135,7 +135,7 @@ pub struct Hello {
 pub const HELLO_BYTES: usize = 32;
 
 impl Hello {
-    /// What the message says; the error is for the notes.
+    /// Reads the message; the error is for the notes.
     pub fn parse(message: &[u8]) -> Result<Hello, &'static str> {
         let word = |at: usize| -> Option<u32> { Some(u32::from_le_bytes(message.get(at..at + 4)?.try_into().ok()?)) };
         if message.len() != HELLO_BYTES || word(0) != Some(MAGIC) {

@@ -108,6 +108,30 @@ fn random_changes_of_mappings_signals_and_children_end_as_without() {
     }
 }
 
+/// Cpus are kept awake once pages are closed, and not before.
+#[test]
+fn cpus_are_kept_awake_for_closed_pages_alone() {
+    let Some(domains) = two_caches(256) else { return };
+    let folder = TempDir::new().unwrap();
+    let program = built(&folder, &sources().join("changes.c"));
+    for closing in closings() {
+        let mut asked = eager(domains.clone(), closing);
+        asked.awake = true;
+        // How often pages are closed hangs on when the intervals end.
+        let closed = (0..20).any(|seed: u32| {
+            let (_, report) = followed(&program, &[&seed.to_string(), "1000"], &folder, &asked);
+            assert_eq!((report.exit_code, report.kept_awake), (Some(0), 2));
+            assert!(report.touches == 0 || report.awake_ns > 0, "{report:?}");
+            report.touches > 0
+        });
+        assert!(closed, "nothing was tried");
+        // No interval ends while this runs.
+        asked.settings.push("regions.period=3600000".to_string());
+        let (_, report) = followed(Path::new("/bin/sh"), &["-c", "exit 3"], &folder, &asked);
+        assert_eq!((report.exit_code, report.touches, report.awake_ns), (Some(3), 0, 0));
+    }
+}
+
 fn random_changes(asked: &Asked) {
     let folder = TempDir::new().unwrap();
     let program = built(&folder, &sources().join("changes.c"));

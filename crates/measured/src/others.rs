@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::Effort;
-use crate::chase::{Lines, Random, link, shuffled_pages, walk};
+use crate::chase::{Lines, Random, Room, link, walk};
 use crate::rounds::{median, rounds};
 
 /// What others do to the last level.
@@ -99,17 +99,17 @@ pub fn others(private: u64, largest: u64, page_bytes: u64, outside_ns: f64, effo
 
 /// Memory that is brought in as a whole. Every other line is looked at, since processors bring the other line of a pair along.
 struct WorkingSet {
-    room: Vec<u32>,
+    room: Room,
     all: Vec<u32>,
     looked_at: Vec<u32>,
 }
 
 impl WorkingSet {
     fn new(bytes: u64, page_bytes: u64, random: &mut Random) -> WorkingSet {
-        let mut room = Lines::All.room(bytes);
-        let all = shuffled_pages(Lines::All, bytes, page_bytes, random);
-        let looked_at = shuffled_pages(Lines::Apart, bytes / 2, page_bytes, random);
-        link(&mut room, &looked_at);
+        let mut room = Room::of(Lines::All, bytes);
+        let all = room.order(Lines::All, bytes, page_bytes, random);
+        let looked_at = room.order(Lines::Apart, bytes / 2, page_bytes, random);
+        link(&mut room.places, &looked_at);
         WorkingSet { room, all, looked_at }
     }
 
@@ -119,7 +119,7 @@ impl WorkingSet {
         // Loads that do not wait for each other bring it in before others take much of it away. All of it is there before the second time.
         for _ in 0..2 {
             let begin = Instant::now();
-            let read = self.all.iter().map(|&index| self.room[index as usize]);
+            let read = self.all.iter().map(|&index| self.room.places[index as usize]);
             black_box(read.fold(0, u32::wrapping_add));
             came = begin.elapsed();
         }
@@ -129,7 +129,7 @@ impl WorkingSet {
         }
         let from = self.looked_at[random.below(self.looked_at.len() as u64) as usize];
         let begin = Instant::now();
-        black_box(walk(&self.room, from, LOADS));
+        black_box(walk(&self.room.places, from, LOADS));
         let load_ns = begin.elapsed().as_secs_f64() * 1e9 / LOADS as f64;
         (came.as_secs_f64() * 1e9, load_ns)
     }

@@ -1,4 +1,4 @@
-//! Where each page should live, as known before the run.
+//! The best home of each page, as known before the run.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::page::Page;
 pub enum HomesFrom {
     /// From another run: the node whose cpus miss most on a page.
     Misses,
-    /// From what is said of parallel loops: the node whose cpus' iterations touch a page most.
+    /// From summaries of parallel loops: the node whose cpus' iterations touch a page most.
     Summaries,
 }
 

@@ -10,7 +10,7 @@
 //! 4. `cyclic`: where in the segment its pages begin, so that conflicting starts are far apart in the cache;
 //! 5. `colors`: colors in turn.
 //!
-//! Then `fit` keeps what the paper promises: no cpu whose pages fit in its cache has two of one color. Where the steps
+//! Then `fit` keeps the paper's promise: no cpu whose pages fit in its cache has two of one color. If the steps
 //! have kept it, nothing changes.
 //!
 //! [`weighed`] compares that with what page coloring and bin hopping would come to, and chooses for each set of arrays:

@@ -3,7 +3,7 @@
 /// Caches of one level, each with the cpus that share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domains {
-    /// What the machine calls them.
+    /// The machine's name for them.
     pub name: String,
     /// Bytes of each.
     pub bytes: u64,
@@ -24,7 +24,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Where nothing was measured but a move: a stay of four moves, and of a hundred times that; the caches' sizes.
+    /// Bounds if nothing was measured but a move: a stay of four moves, and of a hundred times that; the caches' sizes.
     pub fn by_rule(switch_ns: u64) -> Bounds {
         let stay_least_ns = switch_ns.saturating_mul(4);
         Bounds {
@@ -36,14 +36,14 @@ impl Bounds {
     }
 }
 
-/// What is known of a machine on which threads follow their data.
+/// The known facts about a machine on which threads follow their data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Following {
-    /// What it takes in all to move a thread to the cache of what it touched.
+    /// The whole time to move a thread to the cache of the data that it touched.
     pub switch_ns: Option<u64>,
     /// `None`: nobody has measured them.
     pub bounds: Option<Bounds>,
-    /// Whether they were measured for this run, rather than before.
+    /// True if they were measured for this run, rather than before.
     pub just_measured: bool,
 }
 

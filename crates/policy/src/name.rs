@@ -28,7 +28,7 @@ impl Name {
         Name { parts }
     }
 
-    /// What decides over a kind where no part of a name does.
+    /// The policy that decides over a kind if no part of a name does.
     pub fn default_of(kind: Kind) -> Name {
         Name::first(&[kind], |traits| traits.default)
     }
@@ -46,23 +46,23 @@ impl Name {
         }
     }
 
-    /// Whether a part of the name is so.
+    /// True if `so` holds for a part of the name.
     pub fn is(&self, so: impl Fn(&Traits) -> bool) -> bool {
         self.parts.iter().any(|part| so(&part.traits))
     }
 
-    /// Whether the policy that a setting `policy.parameter=value` speaks of is a part of the name.
+    /// True if the policy of a setting `policy.parameter=value` is a part of the name.
     pub fn has(&self, policy: &str) -> bool {
         self.parts.iter().any(|part| part.name == policy)
     }
 
-    /// The name without the part of a kind; `None` where nothing is left.
+    /// The name without the part of a kind; `None` if nothing is left.
     pub fn without(&self, kind: Kind) -> Option<Name> {
         let parts: Vec<_> = self.parts.iter().copied().filter(|part| part.kind != kind).collect();
         (!parts.is_empty()).then_some(Name { parts })
     }
 
-    /// The name with the parts of another, each in the place of the one of its kind; where there is none, a home goes in front
+    /// The name with the parts of another, each in the place of the one of its kind; if there is none, a home goes in front
     /// and the others come last.
     pub fn with(&self, other: &Name) -> Name {
         let mut parts = self.parts.clone();
@@ -142,7 +142,7 @@ impl fmt::Debug for Name {
 ///
 /// `sets` are texts of the form `policy.parameter=value`; those that name a policy outside the
 /// combination are passed over (they may be meant for another policy of the same run), but a
-/// name that no policy has is an error. What no part decides falls to the defaults: homes by
+/// name that no policy has is an error. Kinds that no part decides fall to the defaults: homes by
 /// first touch, colors by page coloring.
 pub fn build(name: &Name, sets: &[String]) -> Result<Box<dyn Policy>, PolicyError> {
     let mut entries = name.parts.clone();

@@ -15,7 +15,7 @@
 //! | [`caches_of`]: the cache that each bin runs at, run after run | with regions (Lee12); ours |
 //! | bins of bins, [`Shape::within`] | section 6: one cache level only; ours |
 //!
-//! Nothing here knows what a thread is: the library of threads and the simulator both decide by this code.
+//! Nothing here knows the nature of a thread: the library of threads and the simulator both decide by this code.
 
 mod bins;
 mod caches;

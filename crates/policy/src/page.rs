@@ -1,4 +1,4 @@
-//! What is placed.
+//! Pages, which policies place.
 
 /// A virtual page: the address space it belongs to, and its number (address / page size).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

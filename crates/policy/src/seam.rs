@@ -2,8 +2,8 @@
 //!
 //! A world calls [`Policy::place`] when a page is touched for the first time, and
 //! [`Policy::observe`] at the moments that the policy asked for through [`Policy::interest`].
-//! The policy answers with a [`Placement`], or with [`Action`]s. A world carries out what it can,
-//! charges what it costs, and reports nothing to a policy that it did not ask for.
+//! The policy answers with a [`Placement`], or with [`Action`]s. A world carries out the actions that it can,
+//! charges their costs, and reports nothing to a policy that it did not ask for.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::domains::{Domains, Following};
 use crate::page::Page;
 use crate::slots::{Caches, Kind};
 
-/// What a policy may know about the machine and its present state.
+/// The machine and its present state, as far as a policy may know them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
     pub page_bytes: u64,
@@ -31,7 +31,7 @@ pub struct World {
     /// Nanoseconds since the start of the run, on the clock of the cpu concerned.
     pub now_ns: u64,
     /// The outermost caches, in the way that cache slots see them. Color `c` of [`World::colors`] is color
-    /// `c mod caches.colors` of these. `None` where placement does not decide what competes in them.
+    /// `c mod caches.colors` of these. `None` if placement does not decide what competes in them.
     pub caches: Option<Caches>,
     /// The outermost caches of which there are several, for policies that run threads where their data is cached.
     pub domains: Option<Arc<Domains>>,
@@ -55,7 +55,7 @@ pub struct Touch {
     pub write: bool,
 }
 
-/// Where a page should be. `None`: this policy has no opinion.
+/// The place where a page should be. `None`: this policy has no opinion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     pub color: Option<u32>,
@@ -74,16 +74,16 @@ pub struct Interest {
     pub tlb_misses: u32,
     /// Touches of pages that the policy closed.
     pub touches: bool,
-    /// What a touch of a closed page takes, in ns, where the policy is of a system of which that is known; 0: as the world has
-    /// it ([`Cost::touch_fault_ns`]).
+    /// The time of a touch of a closed page, in ns, if the policy is of a system for which it is known; 0: the world's own
+    /// time ([`Cost::touch_fault_ns`]).
     pub touch_fault_ns: u64,
-    /// What moving a thread takes, likewise ([`Cost::move_thread_ns`]).
+    /// The time to move a thread, likewise ([`Cost::move_thread_ns`]).
     pub move_thread_ns: u64,
     /// A tick each so many nanoseconds of each cpu's clock; 0: none.
     pub tick_ns: u64,
     /// Memory pressure: reported when a node's free frames fall below this; 0: never.
     pub pressure_frames: u64,
-    /// What is said of cache slots: by the program, or by a plan for it.
+    /// Statements about cache slots: by the program, or by a plan for it.
     pub slots: bool,
     /// Which pages were accessed, each so many nanoseconds ([`Policy::observe_accessed`]); 0: never.
     pub accessed_ns: u64,
@@ -125,7 +125,7 @@ impl Interest {
     }
 }
 
-/// Where a miss was noticed.
+/// The place at which a miss was noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissLevel {
     /// The outermost cache: memory was reached.
@@ -155,7 +155,7 @@ pub struct MissAt {
     pub miss: Miss,
 }
 
-/// What a page holds, as far as its use says so.
+/// The nature of a page's data, as far as its use shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nature {
     #[default]
@@ -209,7 +209,7 @@ pub struct Pressure {
     pub free_frames: u64,
 }
 
-/// What is said of cache slots (Ding11, section 3.1). Numbers of slots and of data sets are the speaker's own.
+/// A statement about cache slots (Ding11, section 3.1). Numbers of slots and of data sets are the speaker's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotWord {
     /// There is a slot of `bytes` in each shared cache.
@@ -240,11 +240,11 @@ pub enum Observation {
     Touched(Touched),
     Tick(Tick),
     Pressure(Pressure),
-    /// Cache slots were spoken of; before what is touched next.
+    /// A statement about cache slots came; called before the next touch.
     Slots(SlotWord),
 }
 
-/// What a policy asks its world to do.
+/// An action that a policy asks of its world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Give the page another frame: on another node (migrate), of another color (recolor), or both.
@@ -265,7 +265,7 @@ pub enum Action {
     Work { ns: u64 },
 }
 
-/// What the actions cost in the world at hand, in nanoseconds, as a policy may weigh them.
+/// The costs of the actions in the world at hand, in nanoseconds, as a policy may weigh them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
     pub move_page_ns: f64,
@@ -277,26 +277,26 @@ pub struct Cost {
     pub move_thread_ns: f64,
 }
 
-/// What misses and actions take in the world at hand, for policies that weigh them.
+/// The times of misses and actions in the world at hand, for policies that weigh them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prices {
     pub cost: Cost,
     /// Nodes.
     pub nodes: u32,
-    /// What a miss takes, in ns: of the cpus of each node (row), by the node that serves it.
+    /// The time of a miss, in ns: of the cpus of each node (row), by the node that serves it.
     pub latency_ns: Vec<f64>,
-    /// What it takes to have threads follow their data, and when that gains.
+    /// The time it takes to have threads follow their data, and the bounds within which that gains.
     pub following: Following,
 }
 
 impl Prices {
-    /// What a miss takes of a cpu of one node that another one serves.
+    /// The time of a miss of a cpu of one node that another one serves.
     pub fn miss_ns(&self, from: u32, served_by: u32) -> f64 {
         self.latency_ns[(from * self.nodes + served_by) as usize]
     }
 }
 
-/// What [`Policy::observe_misses`] does where a policy does not do it faster.
+/// The default of [`Policy::observe_misses`], for policies that have no faster one.
 pub(crate) fn one_by_one(
     misses: &[MissAt],
     world: &mut World,
@@ -323,12 +323,12 @@ pub trait Policy: Send {
         Interest::NONE
     }
 
-    /// Called at the moments asked for; what is to be done is pushed onto `actions`.
+    /// Called at the requested moments; actions are pushed onto `actions`.
     fn observe(&mut self, _observation: &Observation, _world: &World, _actions: &mut Vec<Action>) {}
 
     /// Several misses, as if each came by [`Policy::observe`] with its time in `world`: for worlds that have misses in store, and
-    /// for policies that hear of tens of millions a second. Ends with the first that something is to be done about, since
-    /// that may change by which node the next ones are served. Returns how many were heard.
+    /// for policies that get tens of millions a second. Ends with the first miss that calls for an action, since
+    /// that may change by which node the next ones are served. Returns the number of misses that were handled.
     fn observe_misses(&mut self, misses: &[MissAt], world: &mut World, actions: &mut Vec<Action>) -> usize {
         one_by_one(misses, world, actions, |miss, world, actions| {
             self.observe(miss, world, actions)
@@ -352,29 +352,29 @@ pub trait Policy: Send {
         None
     }
 
-    /// Where pages should live, before the run.
+    /// Takes the best homes of pages, before the run.
     fn take_best_homes(&mut self, _homes: &Arc<BestHomes>) {}
 
-    /// Whether the policy cannot do without [`Policy::take_prices`]. Asked once, before the run.
+    /// True if the policy needs [`Policy::take_prices`]. Asked once, before the run.
     fn wants_prices(&self) -> bool {
         false
     }
 
-    /// What misses and actions take, before the run, where the world knows it.
+    /// Takes the times of misses and actions, before the run, if the world knows them.
     fn take_prices(&mut self, _prices: &Arc<Prices>) {}
 
-    /// Whether the policy has to know when it gains that threads follow their data ([`Prices::following`]). Asked once, before the run.
+    /// True if the policy has to know when threads gain from following their data ([`Prices::following`]). Asked once, before the run.
     fn wants_bounds(&self) -> bool {
         false
     }
 
-    /// Whether a page has a color for the sake of the data on it: a page of a data set that was given colors, or one with a hint.
-    /// Systems keep such a page out of huge pages. What every page is given, whatever is on it, is no such color.
+    /// True if a page has a color for the sake of the data on it: a page of a data set that was given colors, or one with a hint.
+    /// Systems keep such a page out of huge pages. A color that every page is given, whatever is on it, does not count.
     fn colors(&self, _page: Page) -> bool {
         false
     }
 
-    /// What became of cache slots, where the policy gives them colors. Asked after the run.
+    /// The outcome for cache slots, if the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<results::Slots> {
         None
     }
@@ -384,7 +384,7 @@ pub trait Policy: Send {
         None
     }
 
-    /// What region scheduling found and did, where the policy does it. Asked after the run.
+    /// The findings and actions of region scheduling, if the policy does it. Asked after the run.
     fn regions(&self) -> Option<results::Regions> {
         None
     }

@@ -1,4 +1,4 @@
-//! What a policy declares of itself, and the values that its parameters got.
+//! A policy's declaration of itself, and the values of its parameters.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::seam::Policy;
 
-/// What a policy decides; one of each kind can be combined with `+`.
+/// The matter that a policy decides; one of each kind can be combined with `+`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -15,7 +15,7 @@ pub enum Kind {
     Home,
     /// In which order work items run.
     Order,
-    /// Where threads run.
+    /// The cpus of threads.
     Threads,
 }
 
@@ -33,7 +33,7 @@ pub struct Param {
     pub unit: &'static str,
     pub range: Range,
     pub default: u64,
-    /// Where values have names: those of 0, 1 ... in the range. A name or its number is given.
+    /// The names of values, if they have any: those of 0, 1 ... in the range. A name or its number is given.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub names: &'static [&'static str],
 }
@@ -66,24 +66,24 @@ impl Hash for Entry {
     }
 }
 
-/// What others want to know of a policy that they have not built.
+/// Properties of a policy that are known without building it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
-    /// It decides where no part of a name does.
+    /// The default of its kind: it decides if no part of a name does.
     pub default: bool,
-    /// It stands for what Linux does by itself.
+    /// It stands for Linux's own behavior.
     pub linux: bool,
     /// It colors pages by hints, which are computed before the run.
     pub hints: bool,
-    /// It goes by what is said of parallel loops, and cannot do without.
+    /// It goes by summaries of parallel loops, and cannot do without.
     pub summaries: bool,
     /// Hints are weighed against it.
     pub weighed: bool,
-    /// It is told of cache slots.
+    /// It gets the statements about cache slots.
     pub slots: bool,
     /// `numactl --interleave` does the same.
     pub interleaves: bool,
-    /// It closes pages, so that threads follow what they touch.
+    /// It closes pages, so that threads follow their data.
     pub follows: bool,
     pub later: Later,
 }
@@ -102,7 +102,7 @@ impl Traits {
     };
 }
 
-/// What becomes of a page once it has a home.
+/// The treatment of a page once it has a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Later {
     Stays,
@@ -118,23 +118,23 @@ pub enum Later {
 }
 
 impl Later {
-    /// Whether the policy copies pages.
+    /// True if the policy copies pages.
     pub fn copies(self) -> bool {
         matches!(self, Later::Copied | Later::MovesOrCopied)
     }
 
-    /// Whether the policy hears of misses.
+    /// True if the policy gets a callback for misses.
     pub fn on_misses(self) -> bool {
         self == Later::Moves || self.copies()
     }
 
-    /// Whether a page has one home throughout that a program can give it.
+    /// True if a page keeps one home throughout the run, which a program can choose.
     pub fn stays(self) -> bool {
         self == Later::Stays
     }
 }
 
-/// What is wrong with a policy's name or its parameters.
+/// An error in a policy's name or its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     #[error("there is no policy `{name}`; the policies are {known} (one of each kind can be combined with `+`)")]
@@ -169,7 +169,7 @@ pub enum PolicyError {
 /// The unit of parameters that are a list of numbers, with `:` between them, each in the range; the default is one number.
 pub(crate) const WEIGHTS: &str = "weights";
 
-/// The parameters of one policy: what was set, over the defaults.
+/// The parameters of one policy: the given values, over the defaults.
 #[derive(Clone)]
 pub struct Settings {
     values: BTreeMap<&'static str, Vec<u64>>,

@@ -14,12 +14,12 @@ pub struct WorkOrder {
     pub block: u64,
     /// Hints that are looked at, the first so many; 0: all, up to [`crate::order::HINTS_MAX`].
     pub hints: usize,
-    /// Whether hints in another order are the same hints.
+    /// True if hints in another order are the same hints.
     pub fold: bool,
     pub tour: Tour,
     /// Workers that share the bins; 0: one for each cpu.
     pub workers: u32,
-    /// References between two items beyond which the second begins a new run; 0: what a loop needs.
+    /// References between two items beyond which the second begins a new run; 0: the references that a loop needs.
     pub gap: u64,
 }
 
@@ -44,7 +44,7 @@ impl WorkOrder {
     }
 }
 
-/// What policy `order` has to say of pages: nothing.
+/// The opinion of policy `order` on pages: none.
 struct NoOpinion;
 
 impl Policy for NoOpinion {

@@ -1,9 +1,9 @@
-//! Contents that readers find without a lock and writers exchange: who reads which, and when the old ones may go.
+//! Contents that readers find without a lock and writers exchange: the readers of each, and the time when the old ones may go.
 //!
 //! Each reader has a slot: 0 while it is outside, and another number for each region that it is in. It stores the number,
 //! passes a barrier, and loads the pointer to the contents. A writer exchanges the pointer, passes a barrier, and looks at
 //! the slots. So either the reader finds the new contents, or the writer finds the reader inside, and waits until its
-//! slot holds something else. What a reader found stays until it has left.
+//! slot holds something else. Contents that a reader found stay until it has left.
 //!
 //! This is the step of Verghese96, figure 8.1, in which all processors drop their mappings of a page before it changes:
 //! here readers drop theirs when they leave.
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::sync::{Arc, AtomicPtr, AtomicU64, Barriers, Mutex, MutexGuard, ThreadNumber, this_thread, wait};
 
-/// Where writers find a reader. It has cache lines to itself: another's would make each entry a miss.
+/// The place at which writers find a reader. It has cache lines to itself: another's would make each entry a miss.
 #[repr(align(128))]
 struct Slot {
     /// Which region of this reader's it is in, counted from 1, or [`OUTSIDE`].
@@ -38,14 +38,14 @@ pub(crate) struct Switch<V> {
     /// From a box; never null.
     current: AtomicPtr<V>,
     barriers: Barriers,
-    /// Where it was made. A child of fork, which has this, too, neither takes the locks, which threads that it does not have
-    /// may hold for ever, nor touches what they guard. Nobody writes there.
+    /// The process that made it. A child of fork, which has this, too, neither takes the locks, which threads that it does not have
+    /// may hold for ever, nor touches the data that they guard. Nobody writes there.
     process: u32,
     readers: ManuallyDrop<Mutex<Vec<Arc<Slot>>>>,
-    /// One writer at a time. What it holds may still be read: the system failed when it was to be waited for.
+    /// One writer at a time. The old contents in it may still be read: the system failed during the wait for their readers.
     writer: ManuallyDrop<Mutex<Vec<Box<V>>>>,
-    /// The thread that has the lock of writers: where it asks for it once more, it would wait for itself. Only what a thread
-    /// wrote itself is of interest to it, so that this is no part of what the model tries.
+    /// The thread that has the lock of writers: if it asks for the lock once more, it would wait for itself. A thread compares this
+    /// only with the number that it wrote itself, so it is no part of the model's search.
     writing: std::sync::Mutex<Option<ThreadNumber>>,
 }
 
@@ -81,12 +81,12 @@ impl<V> Switch<V> {
         }
     }
 
-    /// Whether this is the process that made it, and no child of fork.
+    /// True if this is the process that made it, and no child of fork.
     fn is_here(&self) -> bool {
         self.process == std::process::id()
     }
 
-    /// Whether the calling thread has the lock of writers.
+    /// True if the calling thread has the lock of writers.
     fn is_writing(&self) -> bool {
         *self.writing.lock().unwrap_or_else(PoisonError::into_inner) == Some(this_thread())
     }
@@ -101,7 +101,7 @@ impl<V> Switch<V> {
         }
     }
 
-    /// Whether entering a region takes a full barrier of its own.
+    /// True if entering a region takes a full barrier of its own.
     pub fn readers_pay(&self) -> bool {
         self.barriers == Barriers::Everybody
     }
@@ -109,7 +109,7 @@ impl<V> Switch<V> {
     /// Has a look at the contents, while nobody else writes. A thread that is making new ones sees those that they are made of,
     /// and one that is inside a region does not wait for writers, which may wait for it.
     pub fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
-        // In a child of fork nobody writes; the thread that does is this one where it has the lock already.
+        // In a child of fork nobody writes; the thread that writes is this one if it has the lock already.
         let waits = self.is_here() && !self.is_writing() && !self.is_inside();
         let _alone = waits.then(|| self.alone());
         // SAFETY: only writers free contents. The only one is the caller: it has the lock, or is in `make` of `replace`, before
@@ -122,17 +122,17 @@ impl<V> Switch<V> {
     ///
     /// Pre: this is the process that made it.
     ///
-    /// Post: who enters a region after this returned finds the new contents or later ones; who was inside has left.
+    /// Post: a reader that enters a region after this returned finds the new contents or later ones; earlier readers have left.
     pub fn replace<E>(&self, make: impl FnOnce(&V) -> Result<V, E>) -> Result<(), Unchanged<E>> {
         if self.is_writing() {
             return Err(Unchanged::Writing);
         }
-        // Before the lock is asked for: who has it may wait for this thread's region.
+        // Before the lock is asked for: its holder may wait for this thread's region.
         if self.is_inside() {
             return Err(Unchanged::Inside);
         }
         let mut alone = self.alone();
-        // Where barriers have been forbidden since, nothing has been done yet.
+        // If barriers have been forbidden since, nothing has been done yet.
         self.barriers.writer().map_err(Unchanged::NoBarrier)?;
         // SAFETY: as in `look`.
         let new = make(unsafe { &*self.current.load(Acquire) }).map_err(Unchanged::NotMade)?;
@@ -153,7 +153,7 @@ impl<V> Switch<V> {
         Ok(())
     }
 
-    /// Whether the calling thread is inside a region.
+    /// True if the calling thread is inside a region.
     fn is_inside(&self) -> bool {
         let me = this_thread();
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +179,7 @@ impl<V> Drop for Switch<V> {
         // Every reader has the switch: there are none any more.
         // SAFETY: the pointer is from a box, and nobody else has it.
         drop(unsafe { Box::from_raw(self.current.load(Acquire)) });
-        // What the locks guard may be half changed in a child of fork, which leaves it.
+        // The data that the locks guard may be half changed in a child of fork, which leaves it.
         if self.is_here() {
             // SAFETY: neither is used after this.
             unsafe {
@@ -198,7 +198,7 @@ struct Alone<'a, V> {
 
 impl<V> Drop for Alone<'_, V> {
     fn drop(&mut self) {
-        // Before the lock is free: whoever gets it next says so by itself.
+        // Before the lock is free: the next holder writes its own number.
         *self.writing.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
@@ -244,7 +244,7 @@ impl<V> Place<V> {
 
     /// Enters a region without a guard. A region that this reader is in already ends.
     ///
-    /// Post: what the pointer points to stays until [`Place::end`] or the next `begin`.
+    /// Post: the contents at the pointer stay until [`Place::end`] or the next `begin`.
     #[inline]
     pub fn begin(&mut self) -> *const V {
         self.regions += 1;

@@ -1,4 +1,4 @@
-//! What can go wrong with replicated data.
+//! Errors of replicated data.
 
 use std::io;
 
@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the contents are certainly what they were before the call.
+    /// True if the contents are certainly what they were before the call.
     pub fn nothing_changed(&self) -> bool {
         !matches!(self, Error::Unconfirmed(_) | Error::Shared { .. })
     }

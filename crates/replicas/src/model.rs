@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::epochs::{Place, Switch, Unchanged};
 
-/// A copy. What it holds is written before anybody can find it, and when it ends.
+/// A copy. Its content is written before anybody can find it, and when it ends.
 struct Copy(UnsafeCell<u64>);
 
 const FREED: u64 = u64::MAX;
@@ -80,7 +80,7 @@ fn read(place: &mut Place<Contents>, node: usize) -> u64 {
     value
 }
 
-/// A thread that reads in so many regions, and whose reader then goes. What it reads never goes back.
+/// A thread that reads in so many regions, and whose reader then goes. The values that it reads never go back.
 fn reads(data: &Data, regions: usize, node: usize) -> JoinHandle<u64> {
     let data = data.clone();
     spawn(move || {
@@ -110,7 +110,7 @@ fn what_is_read_stays_until_the_region_is_left() {
     });
 }
 
-/// That the write has returned is said by a store that orders nothing.
+/// A store that orders nothing announces that the write has returned.
 #[test]
 fn nobody_reads_old_contents_after_the_write_returned() {
     every_interleaving(3, || {

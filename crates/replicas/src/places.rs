@@ -1,4 +1,4 @@
-//! On which nodes there should be copies, and which one the threads of a node read that has none: pure.
+//! The nodes that should have copies, and the copy that the threads of a node without one read: pure.
 
 use sys::nodes::NodeReading;
 
@@ -21,7 +21,7 @@ impl Places {
     /// A node without cpus has nobody who reads. Of cpus that are no node's nothing is known: they count as the first
     /// node's, as do those that may come later.
     ///
-    /// `None` where no node has a cpu.
+    /// `None` if no node has a cpu.
     pub fn new(found: &[NodeReading]) -> Option<Places> {
         let with_cpus = || found.iter().enumerate().filter(|(_, node)| !node.cpus.is_empty());
         let distance = |from: &NodeReading, to: usize| {

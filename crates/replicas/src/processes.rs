@@ -2,10 +2,10 @@
 //!
 //! All is in one memfd: words by which the processes agree (`control`), the master, and a replica for each other node. Each
 //! process has a window on one of the copies, that of its node while there are replicas. A write makes all processes turn
-//! their windows to the master first, and waits until each has said that it did (Verghese96, section 8.1: "collapse"). So a
-//! pointer into the window reads what the master holds, always. A thread of ours in each process turns its window.
+//! their windows to the master first, and waits until each has acknowledged it (Verghese96, section 8.1: "collapse"). So a
+//! read through a pointer into the window always finds the master's bytes. A thread of ours in each process turns its window.
 //!
-//! It is shared memory: who reads while another process writes may see a part of the write, as with any shared mapping. The
+//! It is shared memory: a reader may see a part of another process's write, as with any shared mapping. The
 //! processes trust each other.
 
 mod control;
@@ -34,7 +34,7 @@ use inside::{Inside, Shown, UNKNOWN, Writer, locked, shared};
 
 /// Bytes that several processes read at the same address and rarely write, with a copy on each node.
 ///
-/// A child of fork does not have them: who reads there is ended by SIGSEGV. It attaches by itself, in a program of its own.
+/// A child of fork does not have them: a read there ends it by SIGSEGV. It attaches by itself, in a program of its own.
 pub struct SharedReplicas {
     inside: Arc<Inside>,
     service: Option<JoinHandle<()>>,
@@ -78,7 +78,7 @@ impl SharedReplicas {
                 source: io::ErrorKind::OutOfMemory.into(),
             })?;
         let pages = SharedPages::create(&name, bytes).map_err(shared("memfd_create"))?;
-        // Where the master is put on no node, it is where the kernel puts it.
+        // If the master is put on no node, the kernel chooses its place.
         let there = pages.populate(control::BYTES, copy, nodes[0]);
         nodes[0] = nodes[0].filter(|node| there.is_ok_and(|pages| pages.iter().all(|page| page == &Ok(*node))));
         pages
@@ -97,9 +97,9 @@ impl SharedReplicas {
         Ok(made)
     }
 
-    /// Joins those who share what another process created.
+    /// Joins the processes that share the data that another process created.
     ///
-    /// Errors: [`Error::Foreign`] where it is something else; [`Error::Occupied`] where this process has something
+    /// Errors: [`Error::Foreign`] if it is something else; [`Error::Occupied`] if this process has something
     /// else at the address, or is attached already; [`Error::Crowded`].
     pub fn attach(descriptor: OwnedFd) -> Result<SharedReplicas, Error> {
         let foreign = |_| Error::Foreign("it is no memory of sealed size");
@@ -148,12 +148,12 @@ impl SharedReplicas {
         Ok(made)
     }
 
-    /// What other processes attach to. It is closed on exec, unless the program says otherwise.
+    /// The descriptor that other processes attach to. It is closed on exec, unless the program says otherwise.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.inside.pages.descriptor()
     }
 
-    /// Where the bytes are, in each of the processes. They may be read until this is dropped; who writes is ended by SIGSEGV.
+    /// The address of the bytes, in each of the processes. They may be read until this is dropped; a write ends the process by SIGSEGV.
     /// Another process may write them at any moment.
     pub fn start(&self) -> NonNull<u8> {
         self.inside.start
@@ -217,12 +217,12 @@ impl SharedReplicas {
     }
 
     /// Makes a replica on each node that is to have one, as far as it has memory; every process turns to its node's by and by.
-    /// Where there are replicas already nothing is done.
+    /// If there are replicas already, nothing is done.
     pub fn replicate(&self) -> Result<(), Error> {
         self.alone(Inside::replicate)
     }
 
-    /// How it stands: which mode, which copies, what they cost, and why a node has none.
+    /// The present state: the mode, the copies, their cost, and the reason why a node has none.
     ///
     /// Errors: [`Error::Forked`].
     pub fn state(&self) -> Result<State, Error> {
@@ -240,7 +240,7 @@ impl SharedReplicas {
 
 impl Drop for SharedReplicas {
     fn drop(&mut self) {
-        // What a child of fork has is its parent's: at the window's address it may have something else.
+        // A child of fork has only its parent's handle: at the window's address it may have something else.
         if self.inside.is_here().is_err() {
             std::mem::forget(Arc::clone(&self.inside));
             return;

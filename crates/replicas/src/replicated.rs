@@ -52,7 +52,7 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     }
 
     /// The copy of the node that the calling thread is on, as it is now, for as long as it is wanted: for callers that cannot say when
-    /// a region ends. What is written afterwards is not seen there.
+    /// a region ends. Later writes are not seen there.
     pub fn keep(&self) -> Kept<T> {
         let mut place = Place::new(&self.switch);
         let copies = place.enter();
@@ -84,8 +84,8 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.update(|old| old[range].copy_from_slice(elements))
     }
 
-    /// Changes the contents: `change` is given the present ones and leaves the new ones. What other writers write
-    /// comes before or after, never between.
+    /// Changes the contents: `change` is given the present ones and leaves the new ones. Writes of other writers
+    /// come before or after, never between.
     ///
     /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile. A write to the same data within
     /// `change` is refused. Two threads that each write to the other's data within `change` wait for each other for ever.
@@ -112,7 +112,7 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.replace(|old| old.replicated(&self.nodes))
     }
 
-    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers, but not
+    /// The present state: the mode, the copies, their costs, and the reason why a node has none. It waits for writers, but not
     /// inside a region; within [`Replicated::update`] it says how it stood before.
     pub fn state(&self) -> State {
         let pay = self.switch.readers_pay();

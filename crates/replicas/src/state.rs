@@ -1,4 +1,4 @@
-//! What replicated data is made of at the moment, and what it costs.
+//! The present parts of replicated data, and their costs.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub struct State {
     pub copies: Vec<CopyOn>,
     /// Nodes that go without, in ascending order.
     pub without: Vec<Without>,
-    /// Why there is one copy for all, where there is.
+    /// Why there is one copy for all, if there is.
     pub why_one: Option<String>,
     /// How often contents were written.
     pub writes: u64,
@@ -64,7 +64,7 @@ impl State {
         self.copies.iter().map(|copy| copy.bytes).sum()
     }
 
-    /// Bytes of memory beyond those of one copy: what the replicas cost.
+    /// Bytes of memory beyond those of one copy: the cost of the replicas.
     pub fn extra(&self) -> u64 {
         self.memory() - self.copies.first().map_or(0, |copy| copy.bytes)
     }

@@ -1,4 +1,4 @@
-//! What readers and writers share: the standard library's, or loom's where every interleaving is to be tried.
+//! The primitives that readers and writers share: the standard library's, or loom's for tests of every interleaving.
 //!
 //! A reader that enters must be seen by writers before it looks for the contents. That takes a full barrier between a store
 //! and a load, some 5 ns, which [`Barriers`] moves to the writer where Linux has `membarrier(2)`. Loom does not know that call.
@@ -20,7 +20,7 @@ pub(crate) use loom::sync::{
 
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Who passes the barrier.
+/// The side that passes the barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Barriers {
     /// Writers, on behalf of all threads.

@@ -2,12 +2,12 @@
 //! processes of a run.
 //!
 //! `domicile run` makes the store, one memfd. Each process that begins shows, in the place of its own text, the copy of its node:
-//! the one that a process before it made there, or one that it makes. Nothing is assumed of files: what is shared is bytes,
-//! found by a number that is computed of them and compared before they take their place. So a file that was changed, and text
+//! the one that a process before it made there, or one that it makes. Nothing is assumed of files: processes share bytes,
+//! found by a hash of them and compared before they take their place. So a file that was changed, and text
 //! that was written to while the program was loaded, get copies of their own.
 //!
 //! It is no more transparent than the other modes: the process's node is that on which it begins, text of libraries that it
-//! loads later stays where it is, and who looks into `/proc/PID/maps` for the name of a file finds the store.
+//! loads later stays where it is, and a reader of `/proc/PID/maps` who looks for the name of a file finds the store.
 
 use std::hash::Hasher;
 use std::io;
@@ -50,11 +50,11 @@ pub struct Segment {
     pub execute: bool,
 }
 
-/// What became of the text of a process.
+/// The outcome for the text of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextOf {
     pub process: u32,
-    /// Where it began.
+    /// The node on which it began.
     pub node: u32,
     /// Bytes that come from the node's copies.
     pub near: u64,
@@ -63,7 +63,7 @@ pub struct TextOf {
     pub why: Option<String>,
 }
 
-/// What a run has.
+/// The copies of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextState {
     /// Bytes of memory of the copies on each node; ascending by node.
@@ -93,7 +93,7 @@ impl TextCopies {
         Ok(made)
     }
 
-    /// What processes [`TextCopies::open`].
+    /// The path that processes pass to [`TextCopies::open`].
     pub fn path(&self) -> PathBuf {
         self.pages.path()
     }
@@ -108,8 +108,8 @@ impl TextCopies {
         }
     }
 
-    /// Shows, in the place of these segments, the copies of the node that the calling thread is on. What has no copy there gets
-    /// one, as far as the node has memory.
+    /// Shows, in the place of these segments, the copies of the node that the calling thread is on. A segment without a copy there
+    /// gets one, as far as the node has memory.
     ///
     /// Errors: the store cannot be used; nothing, or a part, was put in place.
     ///
@@ -172,7 +172,7 @@ impl TextCopies {
         if place >= COPIES || at + bytes.len() > STORE {
             return Err("the store of copies is full".to_owned());
         }
-        // Whoever takes more than its control groups allow is ended by the kernel.
+        // The kernel ends a process that takes more than its control groups allow.
         if Headroom::read(&Root::default()).to_fill() < bytes.len() as u64 {
             return Err("this process may have no more memory (control group), or the machine has none".to_owned());
         }
@@ -203,7 +203,7 @@ impl TextCopies {
         Ok(copy)
     }
 
-    /// How it stands.
+    /// The present state.
     pub fn state(&self) -> Result<TextState, Error> {
         let head = self.head()?;
         let mut state = TextState::default();
@@ -230,7 +230,7 @@ impl TextCopies {
         Ok(state)
     }
 
-    /// What the handles or mappings of all processes took, as far as they were told of the store ([`crate::TOLD`]).
+    /// The memory of the handles or mappings of all processes, as far as they know of the store ([`crate::TOLD`]).
     pub fn taken(&self, way: Way) -> Result<Taken, Error> {
         told::taken(&self.pages, way).map_err(failed("mmap"))
     }

@@ -1,8 +1,8 @@
-//! What the replicated data of all processes of a run takes, told to the command that started them (`domicile run`).
+//! The memory of the replicated data of all processes of a run, reported to the command that started them (`domicile run`).
 //!
 //! The command makes a store ([`crate::TextCopies`]) and names it in the environment. Its first page are words, in which
-//! every process counts what it has: bytes of copies now, and the most at one time. Who ends without dropping its data leaves it counted, so that
-//! the most is at least what it was. Where no store is named nothing is counted.
+//! every process counts its memory: bytes of copies now, and the most at one time. A process that ends without dropping its data
+//! leaves it counted, so the reported maximum is at least the real one. If no store is named, nothing is counted.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ const MADE: usize = 0;
 const NOW: usize = 1;
 const MOST: usize = 2;
 
-/// What one way of replication took in a run.
+/// The memory that one way of replication took in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Replicated data that was made.
@@ -84,7 +84,7 @@ pub(crate) fn gave(way: Way, bytes: usize) {
     }
 }
 
-/// What was told in a store.
+/// The counts in a store.
 pub(crate) fn taken(pages: &SharedPages, way: Way) -> std::io::Result<Taken> {
     let words = SharedWords::open(pages, PAGE)?;
     let word = |word| words.word(place(way, word)).load(Relaxed);

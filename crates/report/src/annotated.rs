@@ -1,4 +1,4 @@
-//! The source of a program with its counts: beside each line what it waited for, as `cg_annotate` and `perf annotate` do.
+//! The source of a program with its counts: each line beside its waiting time, as `cg_annotate` and `perf annotate` do.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const AROUND: u32 = 4;
 const WIDTH: usize = 10;
 
 /// The lines of an advice's baseline in their files, those first that wait most. `read` gives the text of a source file, or
-/// says why there is none; then the counts stand alone. `None` where no line has a file.
+/// says why there is none; then the counts stand alone. `None` if no line has a file.
 pub fn annotated(advice: &Advice, read: impl Fn(&str) -> Result<String, String>) -> Option<String> {
     let listing = Listing::of(advice, |_, _| true, &read)?;
     let mut text = format!(
@@ -47,7 +47,7 @@ pub struct ListedLine {
     pub text: String,
     /// The part of all waiting, and misses by level; absent of lines that are shown because they are near.
     pub counts: Option<(f64, Vec<u64>)>,
-    /// Whether lines before it are left out.
+    /// True if lines before it are left out.
     pub after_gap: bool,
 }
 
@@ -167,7 +167,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// The numbers of the lines to show, and what is counted of each.
+    /// The numbers of the lines to show, and the counts of each.
     fn shown(&self, length: usize) -> Vec<(u32, Option<&Vec<&'a SourceLine>>)> {
         let mut numbers: BTreeMap<u32, Option<&Vec<&SourceLine>>> = BTreeMap::new();
         for (&number, lines) in &self.lines {

@@ -50,7 +50,7 @@ fn drawn(comparison: &Comparison, width: usize, top: Top) -> String {
     text
 }
 
-/// How many recordings the figures of a side are of, where there are several.
+/// How many recordings the figures of a side are of, if there are several.
 fn recorded(side: &ComparedSide) -> String {
     match (side.kind, side.recordings) {
         (SideKind::Command, recordings @ 2..) => format!(" (recorded {recordings} times)"),
@@ -59,7 +59,7 @@ fn recorded(side: &ComparedSide) -> String {
     }
 }
 
-/// What both are of.
+/// The common subject of both.
 fn subject(comparison: &Comparison) -> String {
     let references = comparison.references;
     let counted = match references.before == references.after {
@@ -69,7 +69,7 @@ fn subject(comparison: &Comparison) -> String {
     format!("on {} under {}: {counted}", comparison.machine, comparison.policy)
 }
 
-/// What came out, in one line: `AFTER takes 23.4% less time (1.20 ms -> 919 us; noise 0.3%)`.
+/// The result, in one line: `AFTER takes 23.4% less time (1.20 ms -> 919 us; noise 0.3%)`.
 pub fn verdict(comparison: &Comparison) -> String {
     let took = &comparison.time;
     let change = took.change.unwrap_or(0.0);

@@ -81,7 +81,7 @@ fn sections(tables: &[Table], width: usize) -> String {
     tables.iter().map(|table| table.section(width)).collect()
 }
 
-/// What is said of single policies, and the tables of their parts.
+/// The text on single policies, and the tables of their parts.
 fn of_policies(outcomes: &[Outcome], width: usize, top: Top) -> String {
     let mut text = String::new();
     for outcome in outcomes {

@@ -1,4 +1,4 @@
-//! The advice on one screen: what was looked at, what to do, what else there is, where the time goes.
+//! The advice on one screen: the subject, the things to do, the rest, the parts of the time.
 //!
 //! At most 30 lines of 80 columns: tables are for those who ask for them ([`crate::advice`]).
 
@@ -14,7 +14,7 @@ const MOST: usize = 3;
 const BESIDE_VERIFIED: usize = 2;
 /// Lines are no longer, however wide the terminal is.
 pub(crate) const WIDEST: usize = 80;
-/// Lines of a cause, and of what to do: fewer where there are several.
+/// Lines of a cause, and of what to do: fewer if there are several.
 const LINES: usize = 3;
 const FEW_LINES: usize = 2;
 /// Lines of what else was looked at.
@@ -130,7 +130,7 @@ fn item(number: usize, todo: &Todo, all: usize, width: usize) -> String {
     let start = format!("{number}. ");
     let room = width.saturating_sub(start.len() + share.len() + 2);
     let with_kind = format!("{what}: {}", todo.kind);
-    // Where that is too long, the kind stands before the sentence: names are worth more whole.
+    // If that is too long, the kind stands before the sentence: names are worth more whole.
     let (what, because) = match with_kind.chars().count() <= room {
         true => (with_kind, todo.because.clone()),
         false => (cut(&what, room), format!("{}: {}", todo.kind, todo.because)),
@@ -164,7 +164,7 @@ pub(crate) fn waits(todo: &Todo) -> &'static str {
     }
 }
 
-/// What to do, and what that saves. A long text is cut, and never the number behind it.
+/// An action, and the time that it saves. A long text is cut, and never the number behind it.
 fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> String {
     let start = format!("   {HEADING}{word}{HEADING:#} ");
     let room = width.saturating_sub(styled_columns(&start)).max(20);
@@ -173,7 +173,7 @@ fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> S
     while !fits(&shown) && shown.contains(' ') {
         let text = shown.trim_end_matches(" …");
         let mut kept = text.rfind(' ').unwrap_or(0);
-        // Of words in brackets, and of what is to be typed, all is shown, or nothing.
+        // Words in brackets, and commands to type, are shown whole or not at all.
         if let Some(open) = text[..kept].rfind(" (").filter(|open| !text[*open..kept].contains(')')) {
             kept = open;
         }
@@ -186,7 +186,7 @@ fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> S
     lines(&format!("{shown}: {saves}"), &start, width, most)
 }
 
-/// A gain, and how far it may be off, where that is known.
+/// A gain, and how far it may be off, if that is known.
 pub fn saves(gain: f64, range: Option<[f64; 2]>) -> String {
     let simulated = percent(gain);
     match range.map(|range| range.map(|part| part * 100.0)) {
@@ -234,7 +234,7 @@ fn styled_columns(text: &str) -> usize {
     columns
 }
 
-/// Where the time goes, in one bar.
+/// The parts of the time, in one bar.
 pub fn time(outcome: &Outcome, width: usize) -> String {
     let time = &outcome.time_ns;
     let parts = time_parts(outcome);
@@ -320,7 +320,7 @@ mod tests {
             (time.busy, time.cache_stall, time.local_stall) = (100, 100, 100);
             (time.remote_stall, time.tlb_stall, time.imbalance, time.total) = (100, 100, 100, 600);
             let text = screen(&advice, 80);
-            // What a change saves is there, however long the change is in words.
+            // The saving of a change is there, however long the change is in words.
             assert!(text.contains("saves 10 to 40% (simulated: 25.0%)"), "{text}");
             // Two more lines name files.
             assert!(text.lines().count() <= 28, "{} lines:\n{text}", text.lines().count());

@@ -1,4 +1,4 @@
-//! A table, described once: its title, its columns and what they hold, its cells with their exact values, its notes.
+//! A table, described once: its title, its columns and their contents, its cells with their exact values, its notes.
 //!
 //! It is drawn as text ([`Table::text`], [`Table::section`], [`Table::facts`]) and as HTML ([`Table::html`]). A description
 //! knows nothing of either: a cell says what it is and how it is rounded for people, a column says what it holds.
@@ -12,10 +12,10 @@ pub use cell::{Cell, Exact, Rounding, Tone, Value};
 pub use cells::{Cells, Has};
 pub use text::{FAINT, HEADING, PLAIN, WARNING, cut, heading, paragraph, unbroken, wrap};
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// What a row is about.
+    /// The subject of a row.
     Label,
     Text,
     Count,
@@ -50,7 +50,7 @@ impl Role {
         }
     }
 
-    /// What the exact values of its cells are in; empty for counts, fractions and what is no number.
+    /// The unit of the exact values of its cells; empty for counts, fractions and cells that are no numbers.
     fn unit(self) -> &'static str {
         match self {
             Role::Time => "ns",
@@ -84,9 +84,9 @@ pub enum Layout {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     role: Role,
-    /// What stands above it; nothing where its cells speak for themselves.
+    /// The heading; empty if its cells speak for themselves.
     title: String,
-    /// What it is called where every column needs a name.
+    /// Its name in outputs in which every column needs one.
     name: String,
     unit: &'static str,
     layout: Layout,
@@ -128,7 +128,7 @@ impl Column {
         }
     }
 
-    /// What its exact values are in.
+    /// Sets the unit of its exact values.
     pub fn of(self, unit: &'static str) -> Column {
         Column { unit, ..self }
     }
@@ -160,7 +160,7 @@ pub struct Table {
     /// How many rows.
     count: usize,
     notes: Vec<String>,
-    /// Whether it goes on under the title of the table before it.
+    /// True if it continues under the title of the table before it.
     continued: bool,
 }
 
@@ -175,7 +175,7 @@ impl Table {
         }
     }
 
-    /// A list of facts: what each is about, and what it is.
+    /// A list of facts: the subject of each, and its value.
     pub fn of_facts<'a>(title: impl Into<String>, facts: impl IntoIterator<Item = (&'a str, String)>) -> Table {
         let mut table = Table::new(
             title,
@@ -245,7 +245,7 @@ impl Table {
         &self.cells
     }
 
-    /// Whether it stands under the title of the table before it.
+    /// True if it stands under the title of the table before it.
     pub fn is_continued(&self) -> bool {
         self.continued
     }

@@ -70,7 +70,7 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
     }
     let mut tables = vec![advice::shares(advice)];
     let base = advice.base();
-    // What an advice names are the first of what its baseline has.
+    // An advice names the first entries of those that its baseline has.
     let longer = base.filter(|_| top != Top::Usual);
     let structures = longer.filter(|base| base.structures.is_some());
     let structures = structures.map_or_else(|| advice.structures.clone(), advise::worst_structures);
@@ -93,7 +93,7 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
         tables.push(causes::causes(&advice.causes, top));
     }
     if let Some(homes) = &advice.homes {
-        // Where cpus hardly wait for other nodes, the verdict says so, and the data is in the JSON.
+        // If cpus hardly wait for other nodes, the verdict says so, and the data is in the JSON.
         if !homes.structures.is_empty() && homes.remote_share >= homes::MATTERS {
             tables.push(homes::remote(homes, top));
         }
@@ -145,7 +145,7 @@ pub fn side_by_side(outcomes: &[Outcome]) -> Vec<Table> {
     tables
 }
 
-/// The classes that misses are of, the most frequent first; empty where they were not classed.
+/// The classes that misses are of, the most frequent first; empty if they were not classed.
 fn classes(misses: &ClassTotals) -> String {
     let mut classes: Vec<_> = CLASSES
         .iter()
@@ -159,7 +159,7 @@ fn classes(misses: &ClassTotals) -> String {
     classes.collect::<Vec<_>>().join(", ")
 }
 
-/// How a count changes; nothing where there was none before.
+/// How a count changes; nothing if there was none before.
 fn changed(results::Change { before, after }: results::Change) -> Cell {
     let change = Cell::change(after as f64, before as f64);
     match before {

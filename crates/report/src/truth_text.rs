@@ -152,7 +152,7 @@ pub fn of_again(pair: &TruthPair) -> String {
     ratios.join(", ")
 }
 
-/// How near the clock is to itself: even a perfect prediction would miss where it is not. None where nothing was measured again.
+/// The repeatability of the clock: if it is poor, even a perfect prediction would miss. None if nothing was measured again.
 pub fn again(pairs: &[TruthPair]) -> Option<String> {
     let off: Vec<f64> = pairs.iter().flat_map(TruthPair::off_again).collect();
     let within = |times: f64| off.iter().filter(|off| **off <= times).count();
@@ -166,7 +166,7 @@ pub fn again(pairs: &[TruthPair]) -> Option<String> {
     })
 }
 
-/// Whether the sign is wrong, or the ratio not within 20%.
+/// True if the sign is wrong, or if the ratio is not within 20%.
 pub fn is_missed(pair: &TruthPair) -> bool {
     pair.predicted.is_some() && (pair.sign_right == Some(false) || !pair.is_within(TruthPair::NEAR))
 }
@@ -197,7 +197,7 @@ pub fn sides(pair: &TruthPair) -> String {
     sides.join("; ")
 }
 
-/// Which changes of one figure of the machine would have the ratio within 20%. None where none was tried.
+/// Which changes of one figure of the machine would have the ratio within 20%. None if none was tried.
 pub fn closed_by(pair: &TruthPair) -> Option<String> {
     let experiments = pair.experiments.as_ref()?;
     let said = |one: &TruthExperiment| format!("{} ({})", one.changed, number(one.ratio));

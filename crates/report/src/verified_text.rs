@@ -5,10 +5,10 @@ use results::{Verified, time};
 use crate::screen::WIDEST;
 use crate::table::{FAINT, PLAIN, heading, paragraph};
 
-/// The kernel's part is named where it changes what is saved by so much.
+/// The kernel's part is named if it changes the saving by so much.
 const SEEN: f64 = 0.01;
 
-/// What was predicted of a change beside what was measured, in at most `width` columns.
+/// The predictions for a change beside the measurements, in at most `width` columns.
 pub fn verified(verified: &Verified, width: usize) -> String {
     let width = width.min(WIDEST);
     let mut text = heading(&format!("Verified: {}", verified.command));
@@ -45,7 +45,7 @@ pub fn beside(verified: &Verified) -> String {
     )
 }
 
-/// Whether they agree, in a sentence.
+/// A sentence that says if they agree.
 pub fn agreement(verified: &Verified) -> String {
     let (predicted, measured) = (verified.predicted.ratio(), verified.held_against().ratio());
     let ratios =

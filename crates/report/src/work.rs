@@ -2,7 +2,7 @@
 
 use results::{Work, count};
 
-/// What the block is, and how it came to be chosen.
+/// The block, and the reason for its choice.
 pub fn facts(work: &Work) -> String {
     let plural = |number: u64, what: &str| format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" });
     format!(

@@ -37,6 +37,9 @@ pub struct LiveFollowing {
     pub wall_ns: u64,
     /// Processor time of Domicile itself.
     pub own_ns: u64,
+    /// Processor time, of the lowest class, of the threads that kept cpus awake; 0 where no page was ever closed while the program ran.
+    #[serde(default)]
+    pub awake_ns: u64,
 }
 
 /// How pages are closed to a cpu on a running system.

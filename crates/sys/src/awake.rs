@@ -6,10 +6,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::thread::{self, Thread};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use crate::affinity;
+use crate::{affinity, clock};
 
 /// Of the threads.
 const NAME: &str = "domicile-awake";
@@ -23,8 +24,10 @@ const PAUSES: u32 = 64;
 #[derive(Debug)]
 pub struct Awake {
     asked: Arc<AtomicU8>,
+    /// Whether it was ever asked for.
+    begun: AtomicBool,
     /// With the kernel's number of each.
-    threads: Vec<(Thread, u32)>,
+    threads: Vec<(JoinHandle<()>, u32)>,
 }
 
 impl Awake {
@@ -34,6 +37,7 @@ impl Awake {
     pub fn begin(cpus: &[u32]) -> io::Result<Awake> {
         let mut awake = Awake {
             asked: Arc::new(AtomicU8::new(ASLEEP)),
+            begun: AtomicBool::new(false),
             threads: Vec::new(),
         };
         for &cpu in cpus {
@@ -45,7 +49,7 @@ impl Awake {
                 spin(&asked);
             })?;
             let number = answer.recv().map_err(io::Error::other)?;
-            awake.threads.push((thread.thread().clone(), number));
+            awake.threads.push((thread, number));
             // From here: once it is of its class it may wait long for a busy cpu.
             affinity::allow(Some(number), &[cpu])?;
             set_class(number, libc::SCHED_IDLE)?;
@@ -62,12 +66,22 @@ impl Awake {
     pub fn keep(&self, awake: bool) {
         let wish = if awake { AWAKE } else { ASLEEP };
         if self.asked.swap(wish, Ordering::Relaxed) != wish && awake {
+            self.begun.store(true, Ordering::Relaxed);
             self.wake();
         }
     }
 
     fn wake(&self) {
-        self.threads.iter().for_each(|(thread, _)| thread.unpark());
+        self.threads.iter().for_each(|(thread, _)| thread.thread().unpark());
+    }
+
+    /// The processor time that it took to keep them awake; none where that was never asked for.
+    pub fn time(&self) -> Duration {
+        if !self.begun.load(Ordering::Relaxed) {
+            return Duration::ZERO;
+        }
+        let threads = self.threads.iter();
+        threads.flat_map(|(thread, _)| clock::time_of_thread(thread)).sum()
     }
 }
 
@@ -122,7 +136,7 @@ mod tests {
         let begun = std::time::Instant::now();
         while run() != running {
             assert!(begun.elapsed().as_secs() < 60, "{} of {running} run", run());
-            thread::sleep(std::time::Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -132,11 +146,15 @@ mod tests {
         let awake = Awake::begin(&cpus).unwrap();
         assert_eq!(awake.count(), cpus.len() as u32);
         wait_until(0);
+        awake.keep(false);
+        assert_eq!(awake.time(), Duration::ZERO);
         for _ in 0..3 {
+            let before = awake.time();
             awake.keep(true);
             wait_until(cpus.len());
             awake.keep(false);
             wait_until(0);
+            assert!(awake.time() > before);
         }
         awake.keep(true);
         drop(awake);

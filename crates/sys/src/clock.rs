@@ -1,6 +1,8 @@
 //! The time that threads and children have run, which does not grow while others have the cpu, and the time at which they begin.
 
 use std::io;
+use std::os::unix::thread::JoinHandleExt;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -26,11 +28,27 @@ pub fn process_time(process: u32) -> io::Result<Duration> {
         0 => {}
         error => return Err(io::Error::from_raw_os_error(error)),
     }
+    time_of(clock)
+}
+
+/// The processor time of a thread of this process since it began.
+///
+/// Ensures: never falls.
+pub fn time_of_thread<T>(thread: &JoinHandle<T>) -> io::Result<Duration> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: there is room for one, and a thread that can be joined still has its number.
+    match unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) } {
+        0 => time_of(clock),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Errors: whatever the clock counts has ended (`ESRCH`).
+fn time_of(clock: libc::clockid_t) -> io::Result<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: there is room for one.
     if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
         return Err(match io::Error::last_os_error() {
-            // The process has ended since.
             error if error.raw_os_error() == Some(libc::EINVAL) => io::Error::from_raw_os_error(libc::ESRCH),
             error => error,
         });

@@ -12,7 +12,7 @@ pub const FILE_HEAD: u64 = 16;
 pub const BLOCK_MAGIC: [u8; 4] = *b"dBlk";
 pub const BLOCK_HEAD: usize = 52;
 
-/// What a block holds.
+/// The content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// The header of a block. What `id`, `count`, `first`, `sum` and `events` say depends on the kind:
+/// The header of a block. The meaning of `id`, `count`, `first`, `sum` and `events` depends on the kind:
 ///
 /// | kind | id | count | first | sum | events |
 /// | --- | --- | --- | --- | --- | --- |
@@ -52,7 +52,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHead {
     pub kind: Kind,
-    /// Whether the payload is a zstd frame; otherwise it is stored as it is.
+    /// True if the payload is a zstd frame; otherwise it is stored as it is.
     pub compressed: bool,
     /// Bytes of payload in the file, and once decompressed.
     pub stored: u32,

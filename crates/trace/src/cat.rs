@@ -25,7 +25,7 @@ pub struct Cat {
     failed: bool,
 }
 
-/// How far a thread has come: chunk, reference and event in it.
+/// A thread's position: chunk, reference and event in it.
 #[derive(Clone, Copy, Default)]
 struct Place {
     chunk: usize,
@@ -130,7 +130,7 @@ impl Cat {
         }
     }
 
-    /// Where the thread is open; opens it in place of the one that was used longest ago.
+    /// The slot in which the thread is open; opens it in place of the one that was used longest ago.
     fn slot(&mut self, thread: ThreadId) -> usize {
         if let Some(slot) = self.open.iter().position(|o| o.thread == thread) {
             return slot;

@@ -1,7 +1,7 @@
 //! Files that appear under their name when they are whole.
 //!
-//! A file is written beside its name, as `NAME.partial`, and renamed at the end: whoever is killed meanwhile leaves what
-//! was there before as it was, and a file whose name says what it is. What is not a regular file (a device, a fifo) is
+//! A file is written beside its name, as `NAME.partial`, and renamed at the end: a process that is killed meanwhile leaves the
+//! older file as it was, and an unfinished file whose name says so. A destination that is not a regular file (a device, a fifo) is
 //! written in place.
 
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What an unfinished file's name ends with; a number follows where one is there already.
+/// The suffix of an unfinished file's name; a number follows if such a file is there already.
 const UNFINISHED: &str = ".partial";
 /// Unfinished files of one name.
 const MOST_UNFINISHED: u32 = 1000;
@@ -18,14 +18,14 @@ const MOST_LINKS: u32 = 40;
 
 /// A file being written.
 ///
-/// One of [`Destination::keep`] and [`Destination::discard`] ends it. Who merely drops it leaves the unfinished file: it
-/// may hold what took hours.
+/// One of [`Destination::keep`] and [`Destination::discard`] ends it. A caller that merely drops it leaves the unfinished file: it
+/// may hold the work of hours.
 #[derive(Debug)]
 pub struct Destination {
     file: File,
-    /// What the caller calls it.
+    /// The caller's name for it.
     name: PathBuf,
-    /// Where it is written and what it becomes; `None` where it is written in place.
+    /// The file that is written and its later name; `None` if it is written in place.
     renamed: Option<(PathBuf, PathBuf)>,
 }
 
@@ -43,7 +43,7 @@ impl Destination {
             Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
             // It may be a file that another holds open, too: what standard output is.
             Ok(there) if !there.is_file() || of_the_system(path) => return Ok(in_place(File::create(path)?)),
-            // Who may not write the file may still rename another over it: that would not be what its owner wants.
+            // A user without write permission for the file may still rename another over it: its owner would not want that.
             Ok(there) => {
                 OpenOptions::new().write(true).open(path)?;
                 Some(there)
@@ -64,7 +64,7 @@ impl Destination {
             Err(error) => return Err(error),
         };
         if let Some(there) = there {
-            // Who could read the old one can read the new one; where that cannot be, the file matters more.
+            // Readers of the old file can read the new one; if that cannot be had, the file matters more.
             let _ = file.set_permissions(there.permissions());
         }
         Ok(Destination {
@@ -74,7 +74,7 @@ impl Destination {
         })
     }
 
-    /// Whether a regular file has that name now, which [`Destination::keep`] would replace.
+    /// True if a regular file has that name now, which [`Destination::keep`] would replace.
     pub fn occupied(path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|there| there.is_file()) && !of_the_system(path)
     }
@@ -84,7 +84,7 @@ impl Destination {
         self.file.try_clone()
     }
 
-    /// Where it is written: the name itself where that is no regular file.
+    /// The path that is written: the name itself if that is no regular file.
     pub fn path(&self) -> &Path {
         self.renamed.as_ref().map_or(&self.name, |(beside, _)| beside)
     }
@@ -108,16 +108,16 @@ impl Destination {
         })
     }
 
-    /// Removes the file. What had its name before still has it.
+    /// Removes the file. A file that had its name before still has it.
     pub fn discard(self) {
         if let Some((beside, _)) = &self.renamed {
-            // Whoever discards reports a reason of its own.
+            // The caller that discards reports a reason of its own.
             let _ = fs::remove_file(beside);
         }
     }
 }
 
-/// Whether the kernel makes up what is there: a name such as `/dev/stdout` stands for what is open already.
+/// True if the file is the kernel's: a name such as `/dev/stdout` stands for a file that is open already.
 fn of_the_system(path: &Path) -> bool {
     ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
 }
@@ -128,7 +128,7 @@ fn parent(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Where a chain of symbolic links ends, whether or not anything is there: a link stays one.
+/// The end of a chain of symbolic links, even if nothing is there: a link stays one.
 fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
     for _ in 0..MOST_LINKS {

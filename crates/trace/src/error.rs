@@ -1,4 +1,4 @@
-//! What can go wrong with a trace, said so that the reader of the message knows what to do next.
+//! Errors of traces, worded so that the reader of the message knows what to do next.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum TraceError {
     )]
     Version { found: u16, known: u16 },
 
-    /// The bytes at `offset` are not what the format demands.
+    /// The bytes at `offset` violate the format.
     #[error("the trace is damaged at byte {offset}: {what}; record or import it again")]
     Damaged { offset: u64, what: String },
 
@@ -57,7 +57,7 @@ pub enum TraceError {
     #[error("cannot add to the trace: {0}")]
     Refused(String),
 
-    /// The trace is whole, but does not hold what was asked.
+    /// The trace is whole, but does not hold the requested data.
     #[error("no advice can be given on this trace: {0}")]
     Unfit(String),
 
@@ -99,7 +99,7 @@ fn what_is_there(references: u64, bytes: u64) -> String {
     }
 }
 
-/// Where in an imported file: binary formats have no lines.
+/// The place in an imported file: binary formats have no lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub line: Option<u64>,
@@ -115,7 +115,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// What a trace has lost: from byte `offset` on, or, when damaged blocks are skipped, there.
+/// A loss in a trace: from byte `offset` on, or, when damaged blocks are skipped, there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Damage {
     pub offset: u64,
@@ -130,7 +130,7 @@ impl TraceError {
         }
     }
 
-    /// As a note of what was lost.
+    /// As a note of the loss.
     pub(crate) fn to_damage(&self, at: u64) -> Damage {
         match self {
             TraceError::Damaged { offset, what } => Damage {

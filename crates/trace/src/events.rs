@@ -6,8 +6,8 @@ use crate::reader::Trace;
 use crate::stream::Chunks;
 
 impl Trace {
-    /// Whether each thread is started by a [`Event::Spawn`] of the trace. Reads the chunks that
-    /// hold events, and none where there is but one thread.
+    /// For each thread, true if a [`Event::Spawn`] of the trace starts it. Reads the chunks that
+    /// hold events, and none if there is but one thread.
     pub fn spawned(&self) -> Result<Vec<bool>, TraceError> {
         let mut spawned = vec![false; self.threads().len()];
         if spawned.len() < 2 {

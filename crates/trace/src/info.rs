@@ -1,4 +1,4 @@
-//! What is in a trace, counted.
+//! The content of a trace, counted.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub struct Info {
     pub fetches: u64,
     /// Software prefetches; they are references, but touch no page.
     pub prefetches: u64,
-    /// `None` where the trace does not count them.
+    /// `None` if the trace does not count them.
     pub instructions: Option<u64>,
     pub events: u64,
     pub barriers: u64,
@@ -36,12 +36,12 @@ pub struct Info {
     pub call_stacks: u64,
     /// OpenMP's parallel regions with more than one thread.
     pub teams: u64,
-    /// What the program's compiler said of its loops; `None` where it said nothing.
+    /// The compiler's summaries of the program's loops; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summaries: Option<SummaryInfo>,
     /// Phases that the program named, in order of their first appearance.
     pub phases: Vec<String>,
-    /// Representative windows; 0 where the whole run was recorded.
+    /// Representative windows; 0 if the whole run was recorded.
     pub windows: u64,
     pub threads: Vec<ThreadInfo>,
     pub sites: u64,
@@ -203,7 +203,7 @@ impl Info {
     }
 }
 
-/// What compilers said. Of a summary's fields only those that distinguish loops and arrays matter here.
+/// The compilers' summaries. Of a summary's fields only those that distinguish loops and arrays matter here.
 #[derive(Default)]
 struct Said {
     info: SummaryInfo,

@@ -1,4 +1,4 @@
-//! Reference streams: what a program touched, thread by thread, and what gives it meaning.
+//! Reference streams: a program's memory accesses, thread by thread, and the tables that give them meaning.
 //!
 //! A trace is written by [`Writer`], from a recording or by an importer ([`import`]), and read by
 //! [`Trace`]: its tables at once, its references as one [`ThreadStream`] for each thread, in

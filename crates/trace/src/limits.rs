@@ -1,4 +1,4 @@
-//! Hard limits of the format: what a reader may be asked to hold at once.
+//! Hard limits of the format: the most that a reader may be asked to hold at once.
 //!
 //! Every length that comes from a file is checked against one of these before anything is
 //! allocated, so that a damaged or hostile file costs an error and not the machine's memory.
@@ -43,6 +43,6 @@ pub const ORDER_RUNS: usize = 1 << 16;
 /// Bytes of such a block before zstd: three numbers of up to 10 bytes each.
 pub const ORDER_BYTES: usize = ORDER_RUNS * 30 + 16;
 
-/// What the writer holds back in all its per-thread buffers together, in references' worth of
+/// The most that the writer holds back in all its per-thread buffers together, in references' worth of
 /// memory: 64 MiB.
 pub const BUFFERED_REFS: usize = 4 << 20;

@@ -9,7 +9,7 @@ pub type SiteId = u32;
 /// Index into the trace's table of stacks.
 pub type StackId = u32;
 
-/// What a reference does.
+/// The kind of access of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Op {
@@ -24,7 +24,7 @@ pub enum Op {
     Prefetch = 4,
 }
 
-/// Where in the program a reference is made. Traces without program counters use `pc: 0`.
+/// The place in the program that makes a reference. Traces without program counters use `pc: 0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     pub pc: u64,
@@ -41,7 +41,7 @@ pub struct Ref {
     pub addr: u64,
     pub site: SiteId,
     /// Instructions executed since the thread's reference before this one, the one that makes
-    /// this reference included. 0 where the trace does not count instructions, or where one
+    /// this reference included. 0 if the trace does not count instructions, or if one
     /// instruction makes several references. Longer runs are [`Event::Work`].
     pub insns: u8,
     pub op: Op,
@@ -112,7 +112,7 @@ pub enum Event {
     Window {
         index: u32,
     },
-    /// What is counted of window `index` begins; what came since the window began warms caches. A trace that has this for
+    /// The counted part of window `index` begins; references since the window began warm caches. A trace that has this for
     /// one window has it for all.
     Counted {
         index: u32,
@@ -150,13 +150,13 @@ pub enum Event {
     DataFree {
         set: u64,
     },
-    /// What the program's compiler says of the arrays of one parallel loop (Bugnion96, section 5.1): a
-    /// `policy::cdpc::Loop` as JSON. Said before the loop runs for the first time with these arrays and bounds.
+    /// The compiler's summary of the arrays of one parallel loop (Bugnion96, section 5.1): a
+    /// `policy::cdpc::Loop` as JSON. It comes before the loop runs for the first time with these arrays and bounds.
     Summary {
         text: String,
     },
     /// The thread, a master, begins its part of a parallel region with a team of `threads`, itself among them (0
-    /// where that is not known; a recording has none of 1). What makes the others start is the [`Event::Post`] before it.
+    /// if that is not known; a recording has none of 1). The [`Event::Post`] before it makes the others start.
     /// Teams nest.
     TeamBegin {
         object: u64,
@@ -193,48 +193,48 @@ pub struct Timed {
     pub event: Event,
 }
 
-/// What the trace is of. Written first; tables that grow are written as they grow.
+/// The subject of the trace. Written first; tables that grow are written as they grow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Name of the program and its arguments; for an import, the file.
     pub program: String,
     pub arguments: Vec<String>,
-    /// What wrote it: `record` or `import text` ...
+    /// The tool that wrote it: `record` or `import text` ...
     pub origin: String,
     /// Name and cpus of the machine it was recorded on, for people to read.
     pub machine: String,
     pub page_bytes: u64,
-    /// Whether `Ref::insns` counts, so that instructions are known.
+    /// True if `Ref::insns` counts, so that instructions are known.
     pub counts_instructions: bool,
-    /// Whether instruction fetches are in the stream.
+    /// True if instruction fetches are in the stream.
     pub has_fetches: bool,
-    /// Whether sites have program counters.
+    /// True if sites have program counters.
     pub has_pcs: bool,
-    /// What was chosen of the run, where it was not all of it.
+    /// The chosen part of the run, if it is not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
-    /// What an importer knows to be missing of the part that was chosen, where something is.
+    /// The parts that an importer knows to be missing from the chosen part, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<Gaps>,
 }
 
-/// What another tool's recording, or its importer, left out.
+/// The parts that another tool's recording, or its importer, left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gaps {
-    /// Whether fetches are missing that a small cache of the recorder answered.
+    /// True if fetches are missing that a small cache of the recorder answered.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub filtered_fetches: bool,
     /// The same for references of data.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub filtered_data: bool,
-    /// Whether the recorder recorded instruction fetches only.
+    /// True if the recorder recorded instruction fetches only.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_data: bool,
-    /// What the operating system's kernel did for the program, and the importer left out.
+    /// The work of the operating system's kernel for the program, which the importer left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelPart>,
-    /// What the importer passed over because it does not know it.
+    /// Records that the importer passed over because it does not know them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Unknown>,
     /// Names of files that lie among those of the trace and are none.
@@ -269,11 +269,11 @@ pub struct Chosen {
     pub duration_ms: Option<u64>,
     /// References passed over at the beginning.
     pub skipped: u64,
-    /// Windows asked for; 1 where there is one, from where the passing over ended.
+    /// Windows asked for; 1 if there is one, from where the passing over ended.
     pub windows: u32,
     /// References in each window; `None`: to the end of the run.
     pub references: Option<u64>,
-    /// Whether each window has an [`Event::Counted`], before which caches are warmed.
+    /// True if each window has an [`Event::Counted`], before which caches are warmed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warmed: bool,
     /// References that the program made from where recording began to where it ended; `None`: not known.
@@ -298,7 +298,7 @@ pub struct Thread {
     /// The number that the program's world gives it (the text format's thread column, a tid).
     pub number: u64,
     pub name: String,
-    /// Where its stack lies, if known: `[low, high)`.
+    /// The addresses of its stack, if known: `[low, high)`.
     pub stack: Option<(u64, u64)>,
 }
 
@@ -309,7 +309,7 @@ pub struct Module {
     pub path: String,
     pub start: u64,
     pub bytes: u64,
-    /// What to subtract from an address to get the file's own virtual address.
+    /// The difference between an address and the file's own virtual address.
     pub bias: u64,
     pub build_id: String,
 }
@@ -337,7 +337,7 @@ pub struct Array {
     pub bytes: u64,
 }
 
-/// How long the instructions around a site take where nothing misses: those that come before a reference of the site, its
+/// How long the instructions around a site take if nothing misses: those that come before a reference of the site, its
 /// own included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(SiteId, u32)", into = "(SiteId, u32)")]
@@ -395,7 +395,7 @@ pub struct Frame {
     pub pc: u64,
 }
 
-/// What a program counter is in the source.
+/// The place in the source of a program counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
     pub process: u32,

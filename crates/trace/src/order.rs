@@ -52,12 +52,12 @@ fn decode(payload: &[u8], count: usize, offset: u64, runs: &mut Vec<Run>) -> Res
     }
 }
 
-/// The runs of a trace from first to last. What the schedule says is cut to what the trace holds
+/// The runs of a trace from first to last. The schedule is cut to the references that the trace holds
 /// (a crash may have lost the end of either), and references without a schedule come last, thread
 /// by thread; so the runs always cover every reference and event exactly once.
 pub struct OrderStream {
     source: Arc<Source>,
-    /// Whether a damaged block is passed over.
+    /// True if a damaged block is passed over.
     salvage: bool,
     blocks: std::vec::IntoIter<Entry>,
     runs: std::vec::IntoIter<Run>,

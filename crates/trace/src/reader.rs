@@ -26,14 +26,14 @@ pub struct Trace {
     pub(crate) tables: Arc<Loaded>,
 }
 
-/// What [`Trace::open`] has read.
+/// The data that [`Trace::open`] has read.
 pub(crate) struct Loaded {
     pub header: Header,
     pub sites: Vec<Site>,
     pub tables: Tables,
     /// The chunks of all threads, thread after thread, each thread's in order.
     chunks: Vec<Entry>,
-    /// Where in `chunks` each thread's begin, and where the last thread's end.
+    /// The index in `chunks` at which each thread's begin, and the index at which the last thread's end.
     starts: Vec<usize>,
     order: Vec<Entry>,
     damage: Vec<Damage>,
@@ -134,7 +134,7 @@ impl Trace {
         &self.tables.tables.locations
     }
 
-    /// How long instructions take where nothing misses, for sites of which that is known; sites that it does not name wait
+    /// How long instructions take if nothing misses, for sites of which that is known; sites that it does not name wait
     /// for next to nothing, or it is not known.
     pub fn paces(&self) -> &[Pace] {
         &self.tables.tables.paces
@@ -150,7 +150,7 @@ impl Trace {
         &self.tables.tables.arrays
     }
 
-    /// The sites whose addresses come from what loads brought, in ascending order; `None` where nothing is known of that.
+    /// The sites whose addresses come from what loads brought, in ascending order; `None` if nothing is known of that.
     pub fn dependences(&self) -> Option<&[Dependence]> {
         self.tables.tables.dependences.as_deref()
     }
@@ -179,7 +179,7 @@ impl Trace {
         self.source.len()
     }
 
-    /// What is known to be missing; empty for a whole trace.
+    /// The parts that are known to be missing; empty for a whole trace.
     pub fn damage(&self) -> &[Damage] {
         &self.tables.damage
     }

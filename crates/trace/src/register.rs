@@ -1,4 +1,4 @@
-//! The upper half of the writer's tables: gives numbers to what is named, and collects what the
+//! The upper half of the writer's tables: gives numbers to named things, and collects what the
 //! file has not got yet.
 
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ use crate::block::{BLOCK_HEAD, BLOCK_MAGIC, BlockHead, FILE_HEAD, Kind, u64_at};
 use crate::error::{Damage, TraceError, within};
 use crate::source::{Entry, Room, Source};
 
-/// The blocks of a file in order, and what is missing.
+/// The blocks of a file in order, and the missing parts.
 pub struct Scanned {
     pub blocks: Vec<Entry>,
     pub damage: Vec<Damage>,

@@ -45,7 +45,7 @@ pub enum Spare {
     Encoded(Encoded),
 }
 
-/// What has been written.
+/// The amount that has been written.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Written {
     pub refs: u64,
@@ -253,7 +253,7 @@ pub enum Pipe {
     },
 }
 
-/// What the writer can see of a sink on another thread.
+/// The state of a sink on another thread that the writer can see.
 #[derive(Default)]
 pub struct Shared {
     failure: Mutex<Option<TraceError>>,
@@ -327,7 +327,7 @@ impl Pipe {
         }
     }
 
-    /// What has been written so far; behind what was submitted when another thread writes.
+    /// The amount written so far; it lags behind the submitted blocks if another thread writes.
     pub fn written(&self) -> Written {
         match self {
             Pipe::Here(sink) => sink.written,

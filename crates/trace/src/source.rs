@@ -1,4 +1,4 @@
-//! Where a trace is read from, block by block and from any thread at once.
+//! The source that a trace is read from, block by block and from any thread at once.
 
 use std::fs::File;
 use std::io;
@@ -167,7 +167,7 @@ impl Source {
         Ok(())
     }
 
-    /// Whether the payload of a block is what it was when written, without decompressing it.
+    /// Checks, without decompressing it, that the payload of a block is what it was when written.
     pub fn verify(&self, entry: Entry, room: &mut Room) -> Result<(), TraceError> {
         let allowed = match entry.head.kind {
             Kind::Index => u64::from(u32::MAX),

@@ -80,7 +80,7 @@ impl ThreadStream {
         }
     }
 
-    /// What a salvaged trace turned out not to hold, so far.
+    /// The parts that a salvaged trace turned out not to hold, so far.
     pub fn skipped(&self) -> &[Damage] {
         match &self.from {
             From::Here(chunks) => &chunks.skipped,
@@ -194,7 +194,7 @@ impl Chunks {
     }
 }
 
-/// What the other thread hands over: no batch at the end.
+/// A message from the other thread: no batch at the end.
 struct Piece {
     batch: Option<Batch>,
     /// Number of the piece after it.
@@ -212,7 +212,7 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Where no thread can be had, the stream stays what it is.
+    /// If no thread can be had, the stream stays as it is.
     fn start(chunks: Chunks, depth: usize) -> From {
         let position = chunks.position();
         let (give, full) = sync_channel(depth);

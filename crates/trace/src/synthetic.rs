@@ -31,12 +31,12 @@ impl Kind {
     }
 }
 
-/// Where the streams' data begins.
+/// The first address of the streams' data.
 pub const BASE: u64 = 0x1000_0000;
 const HOT_BYTES: u64 = 24 << 10;
 const MIXED_BYTES: u64 = 16 << 20;
 const RANDOM_BYTES: u64 = 64 << 20;
-/// Where the walk of the mixed stream begins: apart from what is hot.
+/// The address at which the walk of the mixed stream begins: apart from the hot data.
 const FAR: u64 = BASE + (1 << 20);
 
 /// An endless stream of references of 8 bytes, each one instruction after the other.

@@ -10,12 +10,12 @@ use crate::model::{
 };
 use crate::varint::{Cursor, put, put_signed};
 
-/// What a Tables block adds. Of processes, threads and stacks the place in the table is their
-/// number, so the block says where its first one goes.
+/// The rows that a Tables block adds. Of processes, threads and stacks the place in the table is their
+/// number, so the block gives the place of its first one.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tables {
-    /// Replaces what the Header block says: an importer learns some of it at the end.
+    /// Replaces the Header block: an importer learns some of it at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<Header>,
     #[serde(skip_serializing_if = "nothing")]
@@ -173,7 +173,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Whether all that names a process names one that there is.
+    /// Checks that every process that is named exists.
     pub fn check(&self) -> Result<(), String> {
         let named = (self.threads.iter().map(|t| t.process))
             .chain(self.stacks.iter().map(|s| s.process))
@@ -190,7 +190,7 @@ impl Tables {
         }
     }
 
-    /// Whether the sites that these tables name are below `sites`. Where that is to be mended, what names others is left out.
+    /// Checks that the sites that these tables name are below `sites`. With `mend`, rows that name others are left out.
     pub fn check_sites(&mut self, sites: usize, mend: bool) -> Result<(), String> {
         fn keep<T>(list: &mut Vec<T>, mend: bool, what: &str, known: impl Fn(&T) -> bool) -> Result<(), String> {
             if mend {

@@ -44,7 +44,7 @@ impl Default for Options {
     }
 }
 
-/// What has become of it all.
+/// The totals of a finished trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     pub references: u64,
@@ -72,9 +72,9 @@ struct Buffer {
     lent: Option<usize>,
     /// Holds the references instead, where they come in runs.
     coder: Option<Box<Coder>>,
-    /// What the coder counts for in [`Writer::buffered`].
+    /// The coder's weight in [`Writer::buffered`].
     weight: usize,
-    /// Whether they last came in runs.
+    /// True if they last came in runs.
     by_runs: bool,
 }
 
@@ -251,7 +251,7 @@ impl Writer {
         Err(TraceError::Refused(format!("an event names {fault}")))
     }
 
-    /// Whether the thread can be given anything.
+    /// Checks that the thread can be given references and events.
     fn check(&self, thread: ThreadId) -> Result<(), TraceError> {
         self.register.check()?;
         let Some(buffer) = self.buffers.get(thread as usize) else {
@@ -293,7 +293,7 @@ impl Writer {
         self.submit(Job::Order(runs))
     }
 
-    /// Writes out what the thread has.
+    /// Writes out the thread's buffer.
     fn chunk(&mut self, thread: ThreadId) -> Result<(), TraceError> {
         self.tables()?;
         let buffer = &mut self.buffers[thread as usize];
@@ -398,7 +398,7 @@ impl Writer {
         self.pipe.written().bytes
     }
 
-    /// Writes what is left, the index and the footer.
+    /// Writes the rest, the index and the footer.
     pub fn finish(mut self) -> Result<Summary, TraceError> {
         self.end()
     }
@@ -429,7 +429,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.open {
-            // Nobody is left to hear of a failure; what was written stays readable.
+            // Nobody is left to report a failure to; the part that was written stays readable.
             let _ = self.end();
         }
     }

@@ -100,7 +100,7 @@ pub fn arrays(view: &View) -> Option<Finding> {
     })
 }
 
-/// What competes, each some lines further than the one before it.
+/// The competing structures, each some lines further than the one before it.
 pub fn shifted(cause: &Cause, line_bytes: u64) -> Vec<ProgramChange> {
     let others = cause.other_structures.iter().zip(1..);
     let shift = |(data, lines): (&String, u64)| ProgramChange::Shift {
@@ -119,8 +119,8 @@ fn conflicts<'a>(view: &View<'a>) -> Option<(&'a Cache, f64)> {
     (conflicts >= CONFLICTS).then_some((view.cache?, conflicts))
 }
 
-/// How many sets steps through memory come to, and how many there are. Where pages are anywhere, a step that stays at one
-/// place of its page comes to that place of every color.
+/// The number of sets that steps through memory reach, and the number of all sets. If pages are anywhere, a step that stays at
+/// one place of its page comes to that place of every color.
 fn covered(view: &View, cache: &Cache, step: u64) -> (u64, u64) {
     let page = view.machine.page_bytes;
     let sets = cache.sets();

@@ -1,4 +1,4 @@
-//! What proposed changes gain: each is simulated, on the references that were recorded.
+//! The gains of proposed changes: each is simulated, on the references that were recorded.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,7 @@ use crate::{basis, faults};
 /// Changes that are simulated, each a run over the whole trace without detail: those of the causes that cost most.
 const MOST: usize = 6;
 
-/// A change that was simulated, and what it gains; `None`: it cannot be simulated.
+/// A change that was simulated, and its gain; `None`: it cannot be simulated.
 type Known = Vec<(Vec<ProgramChange>, Option<f64>)>;
 
 /// Simulates the changes of the worst causes under the baseline, puts down what each saves of the run time, and orders the
@@ -81,7 +81,7 @@ pub fn gains(
     };
     for cause in causes.iter_mut() {
         let most = most(cause, evidence, base);
-        // What seems to save more than is waited is no change that the program could have.
+        // A change that seems to save more than the waiting time is no change that the program could have.
         let bounded = |gain: Option<f64>, change: &mut Option<String>| {
             let implausible = gain.is_some_and(|gain| gain > most + NOTHING);
             if implausible {
@@ -106,7 +106,7 @@ pub fn gains(
     Ok(())
 }
 
-/// How much the gains hang on what is not known. Orders of the work, which take memory, are left out.
+/// The dependence of the gains on unknown values. Orders of the work, which take memory, are left out.
 fn vary(trace: &Trace, settings: &Settings, config: &Config, policy: &PolicySpec, causes: &mut [Cause]) {
     let mut gains: Vec<(Vec<ProgramChange>, f64)> = Vec::new();
     for cause in causes.iter().filter(|cause| !cause.simulated.iter().any(is_order)) {
@@ -134,12 +134,12 @@ fn plain(config: &Config, policy: &PolicySpec) -> Config {
     }
 }
 
-/// Whether a change is another order of the work.
+/// True if a change is another order of the work.
 fn is_order(change: &ProgramChange) -> bool {
     matches!(change, ProgramChange::Tile { .. } | ProgramChange::Interchange { .. })
 }
 
-/// What the cures of a cause can save at most, as a part of the run time: what is waited at the lines that they change, which
+/// The most that the cures of a cause can save, as a part of the run time: the waiting at the lines that they change, which
 /// are those of the loops that use the data. Another order of all that uses some data has to pay at its own line.
 fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
     let wall = base.time_ns.wall.max(1) as f64;
@@ -165,8 +165,8 @@ fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
     (waiting + faults) as f64 / wall
 }
 
-/// Of all ways to be rid of a cause, the one that saves most is its cure. Where the cure cannot be simulated, and another one of
-/// the same cause can, it stays the first: what the other needs (several chains, addresses known ahead) is not known here.
+/// Of all ways to be rid of a cause, the one that saves most is its cure. If the cure cannot be simulated, and another one of
+/// the same cause can, it stays the first: the needs of the other (several chains, addresses known ahead) are not known here.
 fn prefer(cause: &mut Cause) {
     let kind = cause.kind;
     if cause.simulated.is_empty() && cause.alternatives.iter().all(|other| other.kind == kind) {
@@ -194,7 +194,7 @@ fn prefer(cause: &mut Cause) {
     cause.alternatives.insert(0, was);
 }
 
-/// What the `best` colors of pages gain is the cure of pages that collide; nothing is, where they gain nothing.
+/// The gain of the `best` colors of pages is the cure of pages that collide; there is no cure if they gain nothing.
 fn of_colors(causes: &mut [Cause], best: Option<(&str, f64)>) {
     for cause in causes.iter_mut().filter(|cause| cause.kind == CauseKind::PagesCollide) {
         cause.change = best.map(|(policy, _)| format!("place pages by `{policy}`, or use less memory at a time"));

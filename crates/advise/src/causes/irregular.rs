@@ -47,7 +47,7 @@ pub fn chased(view: &View) -> Option<Finding> {
     })
 }
 
-/// Several chains followed in turn, where there are several.
+/// Several chains followed in turn, if there are several.
 pub fn in_turn(view: &View, found: &Finding) -> Option<Finding> {
     let line = view.source()?;
     Some(Finding {
@@ -64,7 +64,7 @@ pub fn in_turn(view: &View, found: &Finding) -> Option<Finding> {
     })
 }
 
-/// Loads asked for ahead, where their addresses come from loads in no order. Where these walk, or there are none, a processor
+/// Loads asked for ahead, if their addresses come from loads in no order. If these walk, or there are none, a processor
 /// that overlaps runs ahead by itself, and a prefetch only adds to its work.
 pub fn ahead(view: &View, found: &Finding) -> Option<Finding> {
     if !matches!(view.place.addresses, Addresses::Loaded(_)) || view.place.loaded_in_order {
@@ -108,11 +108,11 @@ pub fn same_index(view: &View) -> Option<Finding> {
     })
 }
 
-/// What lies at a constant distance in the same block, and how it is put together.
+/// The data at a constant distance in the same block, and the way to put it together.
 fn in_one_block(view: &View, element_bytes: u64) -> Option<(String, ProgramChange)> {
     let apart = view.place.beside?.bytes.unsigned_abs();
     let what = &view.structure.what;
-    // What lies in one line is together already.
+    // Data in one line is together already.
     let far = apart > view.line_bytes && apart.is_multiple_of(element_bytes);
     (far && apart < what.bytes / what.blocks.max(1)).then(|| {
         let change = ProgramChange::Interleave {
@@ -149,7 +149,7 @@ fn in_several(view: &View, element_bytes: u64) -> Option<(String, ProgramChange)
 
 pub fn irregular(view: &View) -> Option<Finding> {
     let frequent = view.place.steps.first().map_or(0.0, |step| step.share);
-    // Of what is used whole no order uses more.
+    // If a line is used whole, no order uses more of it.
     let whole = view.used().is_some_and(|used| used >= WHOLE * view.line_bytes as f64);
     if !view.seen() || frequent >= FREQUENT || whole {
         return None;

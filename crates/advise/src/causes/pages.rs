@@ -1,4 +1,4 @@
-//! What the TLB costs.
+//! The cost of the TLB.
 
 use results::{CauseEvidence, CauseKind, ProgramChange, bytes, count, percent};
 

@@ -13,12 +13,12 @@ const WHOLE: f64 = 0.75;
 /// A cache is enough within which so large a part of the reuses comes.
 const ENOUGH: f64 = 0.9;
 
-/// Whether most misses are first uses.
+/// True if most misses are first uses.
 pub fn is_first(view: &View) -> bool {
     view.classes[0] >= FIRST
 }
 
-/// Whether memory gives line after line, of which all is used: no layout has it give less.
+/// True if memory gives line after line, and all of each line is used: no layout makes it give less.
 fn is_streamed(view: &View) -> bool {
     let in_order = view
         .step()

@@ -33,7 +33,7 @@ pub fn shared(view: &View) -> Option<Finding> {
     if truly + falsely < MOST {
         return None;
     }
-    // What is shared falsely can be mended by layout, and is named where it is a good part of both.
+    // False sharing can be mended by layout, and is named if it is a good part of both.
     let (kind, why, change) = match falsely > 0.5 * truly {
         true => (
             CauseKind::FalseSharing,
@@ -62,7 +62,7 @@ pub fn shared(view: &View) -> Option<Finding> {
     })
 }
 
-/// Each of what is accessed, in a line of its own.
+/// Each accessed field, in a line of its own.
 fn separated(view: &View) -> Vec<ProgramChange> {
     let element_bytes = u64::from(view.place.access_bytes);
     let change = (1..view.line_bytes)

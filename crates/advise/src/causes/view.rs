@@ -20,7 +20,7 @@ pub struct View<'a> {
     pub cache: Option<&'a Cache>,
     /// Its misses by class, as parts of all, in the order of [`CLASSES`].
     pub classes: [f64; 5],
-    /// Whether it is the outermost one.
+    /// True if it is the outermost one.
     pub outermost: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'a> View<'a> {
             let of = place.caches.iter().find(|of| of.name == data[at].name);
             of.map(|of| (of.misses, of.totals().classes))
         };
-        // What a level missed and the next one served, at the next one's price.
+        // Misses of a level that the next one served, at the next one's price.
         let cost = |at: usize| {
             let (missed, _) = misses(at).unwrap_or_default();
             let beyond = if at + 1 < data.len() {
@@ -77,7 +77,7 @@ impl<'a> View<'a> {
         self.place.steps.first().copied().filter(|step| step.share >= DOMINANT)
     }
 
-    /// Whether so much was seen of its steps that there is none where [`View::step`] says so.
+    /// True if enough of its steps was seen to trust [`View::step`] when it says that there is none.
     pub fn seen(&self) -> bool {
         self.place.steps_seen >= SEEN
     }
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether the program's author can lay it out: not a stack, a file, or what nobody names.
+    /// True if the program's author can lay it out: not a stack, a file, or memory without a name.
     pub fn can_change(&self) -> bool {
         can_change(&self.structure.what)
     }
@@ -105,7 +105,7 @@ impl<'a> View<'a> {
         others.filter(|what| can_change(what)).collect()
     }
 
-    /// Whether a cache's sets are those of virtual addresses: by its index, or because they lie within a page.
+    /// True if a cache's sets are those of virtual addresses: by its index, or because they lie within a page.
     pub fn is_virtual(&self, cache: &Cache) -> bool {
         let way = cache.bytes / u64::from(cache.ways);
         cache.index == Index::Virtual || (cache.hash.is_none() && way <= self.machine.page_bytes)
@@ -120,7 +120,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What all rules give as evidence.
+    /// The evidence that all rules give.
     pub fn evidence(&self) -> CauseEvidence {
         let largest = (0..CLASSES.len()).max_by(|&a, &b| self.classes[a].total_cmp(&self.classes[b]));
         let largest = largest.filter(|&class| self.classes[class] > 0.0);
@@ -139,7 +139,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same with what is known of elements.
+    /// The same with the known facts about elements.
     pub fn evidence_of_elements(&self) -> CauseEvidence {
         let fields = self.place.fields.iter().map(|field| FieldUse {
             offset: field.offset,

@@ -7,7 +7,7 @@ use super::Finding;
 use super::prefetch::prefetch;
 use super::view::{View, in_bytes};
 
-/// So small a part of a line is little: to bring whole lines costs twice what is needed.
+/// So small a part of a line is little: to bring whole lines costs twice the need.
 const LITTLE: f64 = 0.5;
 /// The rest is used later where so many times as much of a line is used in the end.
 const LATER: f64 = 2.0;
@@ -25,7 +25,7 @@ pub fn across(view: &View) -> Option<Finding> {
     let used = view.place.used_near.or(view.used())?;
     let own = view.place.used_own?;
     let comes_back = used <= LITTLE * view.line_bytes as f64 && own >= LATER * used;
-    // A step of a good part of the data is no walk: what is computed of a key (a hash) steps so, and wraps around.
+    // A step of a good part of the data is no walk: an address computed of a key (a hash) steps so, and wraps around.
     let few = step.unsigned_abs().saturating_mul(FEW) > view.structure.what.bytes && view.structure.what.bytes > 0;
     if step.unsigned_abs() < view.line_bytes || !comes_back || few {
         return None;
@@ -102,13 +102,13 @@ pub fn fields(view: &View) -> Option<Finding> {
             CauseKind::UnusedFields,
             format!("steps of {step} bytes use {needed} of {line} bytes of each line; the rest is not used"),
             one_array(&hot),
-            // What is not to be proposed is not to be simulated either.
+            // A change that is not proposed is not simulated either.
             one_array(&hot).map_or_else(Vec::new, |_| vec![hot]),
         ),
     })
 }
 
-/// What is used, in an array of its own. `None` for a single byte: an array of characters has no elements to split.
+/// The used bytes, in an array of their own. `None` for a single byte: an array of characters has no elements to split.
 fn one_array(hot: &[ElementField]) -> Option<String> {
     match hot {
         [one] if one.bytes <= 1 => None,

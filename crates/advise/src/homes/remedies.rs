@@ -1,4 +1,4 @@
-//! What would bring remote data near, each simulated.
+//! Remedies that would bring remote data near, each simulated.
 
 use std::collections::HashMap;
 
@@ -17,12 +17,12 @@ use crate::words::saved;
 /// The remedy by which data is filled by its users.
 pub const FORETOLD: &str = "each page where it is used most";
 
-/// What is asked for.
+/// The request.
 pub struct Remedies<'a> {
     pub trace: &'a Trace,
     pub settings: &'a Settings<'a>,
     pub config: &'a Config,
-    /// What happens today, under which policy, and what else was simulated.
+    /// The run of today, its policy, and the other simulated runs.
     pub base: &'a Outcome,
     pub name: &'a Name,
     pub outcomes: &'a [Outcome],
@@ -105,7 +105,7 @@ impl Remedies<'_> {
         Ok(all)
     }
 
-    /// What a remedy is called, and how it is had.
+    /// The name of a remedy, and the way to have it.
     fn words(&self, home: Later) -> (&'static str, String) {
         const RUN: &str = "domicile run --policy migrate -- PROGRAM";
         const HAND_OVER: &str = "in the program, hand that data over by domicile_replicated_create() of domicile.h";
@@ -157,7 +157,7 @@ impl Remedies<'_> {
             .collect())
     }
 
-    /// The program on the cpus and the memory of one node; `None` where a node alone is no machine that can be described, or
+    /// The program on the cpus and the memory of one node; `None` if a node alone is no machine that can be described, or
     /// has too little memory.
     fn bound(&self, config: &Config) -> Result<Option<Outcome>, SimError> {
         let mut node: Machine = config.machine.clone();
@@ -196,7 +196,7 @@ fn remedy(base: &Outcome, outcome: &Outcome, name: &str, how: String, pace: Pace
     }
 }
 
-/// The line that touches what others use, where there is one.
+/// The line that touches what others use, if there is one.
 fn touch_there(structures: &[RemoteStructure]) -> String {
     let bind = "bind each part to its users' node (mbind(2), numa_tonode_memory(3))";
     // A stack is its own thread's to touch, and files and the allocator's memory are filled by no line of the program.

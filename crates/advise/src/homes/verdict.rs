@@ -1,10 +1,10 @@
-//! What is remote and why, and what helps, in words.
+//! Remote data, its reason, and its remedy, in words.
 
 use results::{HomesAdvice, HomesRemedy, Outcome, RemoteReason, percent, time};
 
 use crate::words::NOTHING;
 
-/// What is remote and why; what helps most, and whether that lasts.
+/// The remote data and the reason; the remedy that helps most, and if that lasts.
 pub fn of(advice: &HomesAdvice, base: &Outcome) -> String {
     if advice.remote_share < NOTHING {
         return format!(

@@ -39,7 +39,7 @@ pub fn placement(
         cpus.sort_unstable();
         cpus
     };
-    // Where two ways are the same, one is enough: others are compared with the order of the simulation.
+    // If two ways are the same, one is enough: others are compared with the order of the simulation.
     let in_order = advice.placement(IN_ORDER).map(|way| &way.cpus);
     let is_other = |at: usize, way: &ThreadPlacement| {
         let before = &advice.placements[..at];

@@ -1,7 +1,7 @@
 //! A placement as schedulers take it: commands of taskset, control groups with cpusets, systemd slices, layers of
 //! scx_layered.
 //!
-//! A placement is of threads of a run that is over. What is written finds those of the next one by what stays: the order in
+//! A placement is of threads of a run that is over. The text finds those of the next run by the things that stay: the order in
 //! which a process starts its threads (their ids ascend), the names of threads, and the names of programs. Each thread may use
 //! all cpus under its cache. Cpus have the numbers of the machine's description.
 
@@ -11,7 +11,7 @@ use std::fmt::Write;
 use results::{SharingAdvice, SharingThread};
 use serde_json::{Value, json};
 
-/// What a placement is written for.
+/// The form in which a placement is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementForm {
     /// A shell script that calls `taskset` for each thread.
@@ -92,7 +92,7 @@ pub fn placement_text(advice: &SharingAdvice, form: PlacementForm) -> Result<Str
     }
 }
 
-/// Who is under which cache in the fastest placement.
+/// The threads under each cache in the fastest placement.
 fn placed(advice: &SharingAdvice) -> Vec<Placed<'_>> {
     let width = advice.cpus_per_cache.max(1);
     let threads = &advice.graph.threads;

@@ -1,9 +1,9 @@
-//! Groups of threads that belong under one cache: greedy clustering of the graph of what they share.
+//! Groups of threads that belong under one cache: greedy clustering of the graph of their sharing.
 //!
 //! Each thread begins as a group of its own. Again and again the two groups become one that share most, on average over the
 //! pairs of their threads: agglomerative clustering by average linkage, over what Tam, Azimi and Stumm ("Thread Clustering:
-//! Sharing-Aware Scheduling on SMP-CMP-SMT Multiprocessors", EuroSys 2007) sampled and clustered. What two threads share is
-//! their misses and the lines that both touched, added up. Two groups stay apart where
+//! Sharing-Aware Scheduling on SMP-CMP-SMT Multiprocessors", EuroSys 2007) sampled and clustered. The sharing of two threads is
+//! the sum of their misses and the lines that both touched. Two groups stay apart if
 //!
 //! - they have more threads than a cache's part of them;
 //! - each fits a cache, and both together do not;
@@ -26,7 +26,7 @@ struct Group {
     set: ThreadSet,
     /// Bytes that any of them touched.
     bytes: u64,
-    /// What its pairs share, in all.
+    /// The sharing of its pairs, in all.
     within: u64,
 }
 
@@ -42,7 +42,7 @@ impl Group {
 pub fn groups(sharing: &Sharing, most: usize, capacity: u64) -> Vec<SharingGroup> {
     let graph = &sharing.graph;
     let count = graph.threads.len();
-    // What each two groups share, by the place of the groups.
+    // The sharing of each two groups, by the place of the groups.
     let mut shared = vec![vec![0u64; count]; count];
     for edge in &graph.edges {
         let weight = edge.misses + edge.bytes / graph.line_bytes.max(1);

@@ -1,4 +1,4 @@
-//! Who belongs under which cache, in words.
+//! The threads that belong under each cache, in words.
 
 use results::{SharingAdvice, SharingGroup, percent};
 

@@ -6,7 +6,7 @@ use results::{Advice, Instead, Outcome, Todo, percent};
 use crate::words::NOTHING;
 use crate::{basis, cdpc, slots};
 
-/// Colors of pages: the best of what was simulated, and what else gains something.
+/// Colors of pages: the best simulated policy, and others that gain something.
 pub fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
     let of_slots = advice.slots.as_ref().filter(|slots| slots::gains(slots));
     let of_slots = of_slots.filter(|slots| !basis::may_be_chance(advice, &slots.policy));
@@ -62,7 +62,7 @@ pub fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
     })
 }
 
-/// What was simulated that differs from the baseline in the colors of pages alone, with the color's name.
+/// The simulated runs that differ from the baseline in the colors of pages alone, with the color's name.
 pub fn recolored<'a>(advice: &'a Advice, base: &'a Outcome) -> impl Iterator<Item = (&'static str, &'a Outcome)> {
     let now = part(base, Kind::Color);
     let same_but_color =

@@ -8,7 +8,7 @@ use crate::words::NOTHING;
 
 const KIND: &str = "pages-remote";
 
-/// What brings remote data near.
+/// The change that brings remote data near.
 pub fn homes(advice: &Advice) -> Option<Todo> {
     let homes = advice.homes.as_ref()?;
     let mut useful = homes
@@ -70,7 +70,7 @@ fn filled_elsewhere(homes: &HomesAdvice) -> Option<Todo> {
     })
 }
 
-/// Whether the waiting for some data is for lines that are lost to writes of other data in them.
+/// True if the waiting for some data is for lines that are lost to writes of other data in them.
 fn is_taken_away(advice: &Advice, structure: &str) -> bool {
     let falsely = |cause: &&Cause| cause.kind == CauseKind::FalseSharing && cause.structure == structure;
     let share: f64 = advice.causes.iter().filter(falsely).map(|cause| cause.share).sum();

@@ -162,7 +162,7 @@ fn cure(cause: &Cause) -> &'static str {
     }
 }
 
-/// Whether something was simulated that differs from the baseline in the homes of pages.
+/// True if something was simulated that differs from the baseline in the homes of pages.
 fn has_other_homes(advice: &Advice, base: &Outcome) -> bool {
     let mut homes = advice.policies.iter().map(|outcome| part(outcome, Kind::Home));
     homes.any(|home| home != part(base, Kind::Home))

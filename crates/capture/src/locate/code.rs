@@ -8,7 +8,7 @@ use crate::symbols::look_up;
 /// Lines of one file beyond which its debug information is not walked.
 const MOST_ROWS: usize = 1 << 22;
 
-/// A piece of code of one function and, where that is known, of one line.
+/// A piece of code of one function and, if that is known, of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub start: u64,
@@ -26,7 +26,7 @@ pub struct Code {
     pub rows: Vec<Row>,
     functions: Vec<String>,
     files: Vec<String>,
-    /// Whether the rows come from debug information.
+    /// True if the rows come from debug information.
     pub lines: bool,
 }
 
@@ -79,7 +79,7 @@ impl Code {
         }
         let lines = !rows.is_empty();
         rows.sort_by_key(|row| row.start);
-        // What has no line has its name from the table of symbols.
+        // Code without a line has its name from the table of symbols.
         let mut plain = Vec::new();
         for function in &elf.functions {
             let after = rows.partition_point(|row: &Row| row.end <= function.addr);

@@ -1,4 +1,4 @@
-//! What somebody may have meant.
+//! Names that the user may have meant.
 
 use std::collections::BTreeSet;
 

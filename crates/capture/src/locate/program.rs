@@ -1,4 +1,4 @@
-//! What a command would start: the program's file, checked, and the libraries that come with it.
+//! The program that a command would start: its file, checked, and the libraries that come with it.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -44,7 +44,7 @@ impl Loaded {
 }
 
 impl Program {
-    /// What a shell would start for `name`; with the interpreter in the place of a script.
+    /// The program that a shell would start for `name`; with the interpreter in the place of a script.
     pub fn find(name: &OsStr) -> Result<Program, LocateError> {
         let search = std::env::var_os("PATH").unwrap_or_default();
         let look = |name: &OsStr| tool::lookup(name, &search);
@@ -113,7 +113,7 @@ fn not_fit(path: &Path, why: impl ToString) -> LocateError {
     }
 }
 
-/// Who interprets a script; `None` if the file is none. `env` stands for the program that it is to find.
+/// The interpreter of a script; `None` if the file is none. `env` stands for the program that it is to find.
 fn interpreter(path: &Path, look: impl Fn(&OsStr) -> Option<PathBuf>) -> Option<Result<PathBuf, LocateError>> {
     let mut line = Vec::new();
     File::open(path).ok()?.take(FIRST_LINE).read_to_end(&mut line).ok()?;

@@ -15,7 +15,7 @@ fn offset(function: &str) -> Option<(&str, u64)> {
     Some((module, u64::from_str_radix(offset, 16).ok()?))
 }
 
-/// Whether a function is called so: by its whole name, or without its parameters.
+/// True if a function has this name: the whole name, or the name without its parameters.
 fn is_called(function: &str, name: &str) -> bool {
     function == name || (!name.contains('(') && function.split('(').next() == Some(name))
 }
@@ -68,7 +68,7 @@ impl Program {
                 end: at + 1,
             }]);
         }
-        // Advice names what a library keeps for itself by the library.
+        // Advice names a library's private memory by the library.
         if place.is_none()
             && let Some(module) = self
                 .modules
@@ -85,8 +85,8 @@ impl Program {
         for (module, loaded) in self.modules.iter().enumerate() {
             let path = loaded.path.to_string_lossy();
             let in_module = |file: &str| base(&path) == file;
-            // Where the module is named, no other one is meant; where a line is named, no library without debug
-            // information is.
+            // A place that names a module means no other one; a place that names a line means no library without debug
+            // information.
             let elsewhere = match place {
                 Some(Place::File(file)) => self.is_module(file) && !in_module(file),
                 Some(Place::Line { .. }) => module > 0 && loaded.elf.debug.is_none(),

@@ -34,7 +34,7 @@ fn hello(pid: u32, parent: u32, forked: bool) -> Hello {
     }
 }
 
-/// What the threads did, as operation and address.
+/// The accesses of the threads, as operation and address.
 fn deeds(write: impl FnOnce(&mut ProcessTree)) -> (Vec<Vec<(Op, u64)>>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");
@@ -100,7 +100,7 @@ fn a_child_is_as_its_parent_was_when_it_was_made() {
     assert_eq!(done, [vec![(Op::Read, 0x1000)], child, vec![(Op::Read, 0x2000)]]);
 }
 
-/// The note of what makes no sense bounds what was lost.
+/// The note of a malformed record bounds the loss.
 #[test]
 fn what_makes_no_sense_is_counted() {
     let (done, notes) = deeds(|tree| {

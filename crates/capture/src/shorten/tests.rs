@@ -55,7 +55,7 @@ fn written(path: &Path, turns: u64, windows: bool) -> Trace {
     Trace::open(path).unwrap()
 }
 
-/// The places in the whole trace of what is in a window: which window, whether it is counted, and the reference.
+/// The places in the whole trace of the references of a window: which window, whether it is counted, and the reference.
 fn copied(trace: &Trace) -> Vec<(u32, bool, u64)> {
     let mut at = None;
     let mut found = Vec::new();
@@ -131,7 +131,7 @@ fn of_windows_that_are_there_some_are_taken() {
     let found = copied(&Trace::open(&path).unwrap());
     assert_eq!((found.len(), found.last().unwrap().0), (400_000, 3));
     assert_eq!(found.iter().filter(|(_, counted, _)| *counted).count(), 240_000);
-    // With less to warm them: what comes right before what is counted.
+    // With less to warm them: the references right before those that are counted.
     assert!(shorten(&all, &path, 80_000).unwrap());
     let found = copied(&Trace::open(&path).unwrap());
     assert_eq!(found.len(), 80_000);

@@ -30,7 +30,7 @@ fn greetings_of_others_are_refused() {
     assert_eq!((hello.pid, hello.forked, hello.parent_slots), (77, false, 3));
 }
 
-/// What the other side's header says, asked of a C compiler.
+/// The definitions in the other side's header, as a C compiler reads them.
 mod header {
     use std::collections::BTreeMap;
     use std::io::Write;
@@ -76,7 +76,7 @@ mod header {
         done.stdout
     }
 
-    /// Numbers by what they are called.
+    /// Numbers by their names.
     fn numbers(expressions: &[(String, String)]) -> BTreeMap<String, u64> {
         let line = |(name, expression): &(String, String)| {
             format!("printf(\"{name} %llu\\n\", (unsigned long long)({expression}));")

@@ -53,9 +53,10 @@ impl Host {
         // The policy sends threads to a cpu of each cache, the first where all are free.
         let first = (0..domains.count()).filter_map(|cache| domains.cpus(cache).next());
         let first: Vec<u32> = first.map(|cpu| cpus[cpu as usize]).collect();
+        // Where they cannot be kept awake, moves take longer, and that is all.
+        let awake = || awake.then(|| Awake::begin(&first).ok()).flatten();
         let mut host = Host {
-            // Where they cannot be kept awake, moves take longer, and that is all.
-            awake: awake.then(|| Awake::begin(&first).ok()).flatten(),
+            awake: awake(),
             image: Image::begin(&traced, closing)?,
             closed: Closed::by(closing),
             moments: Moments::default(),
@@ -106,6 +107,8 @@ impl Host {
         };
         host.found.kept_awake = host.awake.as_ref().map_or(0, Awake::count);
         host.measure_move()?;
+        // Their time is counted from here.
+        host.awake = awake();
         Ok(host)
     }
 

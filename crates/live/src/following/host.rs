@@ -269,6 +269,7 @@ impl Host {
             move_ns: self.switch_ns,
             wall_ns: self.clock.wall_ns(),
             own_ns: sys::clock::thread_time().as_nanos() as u64,
+            awake_ns: self.awake.map_or(0, |awake| awake.time().as_nanos() as u64),
             ..self.found
         }
     }

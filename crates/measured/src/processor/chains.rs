@@ -3,10 +3,11 @@
 use std::hint::black_box;
 
 use serde::{Deserialize, Serialize};
+use sys::arrays::Array;
 use sys::clock::thread_time;
 
 use super::{Effort, least, rounds};
-use crate::chase::{Lines, Random, link, shuffled_pages};
+use crate::chase::{self, Lines, Random, link};
 
 /// The time of a load while so many chains are followed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +28,7 @@ const LOADS: u64 = 600;
 
 /// An area in which each place of a ring leads to the next.
 pub(super) struct Room {
-    pub places: Vec<u32>,
+    pub places: Array<u32>,
     ring: Vec<u32>,
 }
 
@@ -35,10 +36,13 @@ impl Room {
     /// So many bytes of such lines.
     pub fn of(lines: Lines, bytes: u64) -> Room {
         let mut random = Random(0x5851_f42d_4c95_7f2d);
-        let ring = shuffled_pages(lines, bytes, 4096, &mut random);
-        let mut places = lines.room(bytes);
-        link(&mut places, &ring);
-        Room { places, ring }
+        let mut room = chase::Room::of(lines, bytes);
+        let ring = room.order(lines, bytes, 4096, &mut random);
+        link(&mut room.places, &ring);
+        Room {
+            places: room.places,
+            ring,
+        }
     }
 
     /// Places far from each other on the ring.

@@ -94,7 +94,7 @@ fn below(span: u64, loops: &[(u64, u64)], end: i128, steps: &mut u32) -> u128 {
     let begun = ((end - 1) / stride + 1).min(count);
     let mut bytes = (whole as u128).saturating_mul(each);
     if inner.is_empty() {
-        // What lies before of one is `stride` less than of the one before it.
+        // The part before `end` of one piece is `stride` less than that of the piece before it.
         let rounds = begun - whole;
         return bytes + (rounds * (end - whole * stride) - stride * (rounds * (rounds - 1) / 2)) as u128;
     }

@@ -1,22 +1,22 @@
 //! A coloring of the pages of cpus that fit, in which no cpu has a color twice, grown page by page.
 //!
 //! Pages keep the color of their turn if they can, those of most cpus first, which are hardest to please. The others take
-//! a color that none of their cpus has; where there is none, two colors change along an alternating path to make one free.
+//! a color that none of their cpus has; if there is none, two colors change along an alternating path to make one free.
 
 const NONE: u32 = u32::MAX;
 
-/// Changes that are tried in vain. Where pages are of at most two cpus, in even rings, none is; elsewhere the search has
+/// Changes that are tried in vain. If pages are of at most two cpus, in even rings, none is; otherwise the search has
 /// to end.
 const TRIALS: u32 = 1 << 14;
 
-/// Colors that are looked at in all: for some 16000 pages that cannot keep theirs, with 4096 colors. What is left
-/// then stays in conflict.
+/// Colors that are looked at in all: for some 16000 pages that cannot keep theirs, with 4096 colors. The pages that are left
+/// then stay in conflict.
 const LOOKS: usize = 1 << 26;
 
 /// A page that some cpu touches that fits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
-    /// Where in the row it is.
+    /// Its place in the row.
     pub(super) at: usize,
     /// Those of its cpus that fit.
     pub(super) cpus: u128,
@@ -88,7 +88,7 @@ impl Coloring<'_> {
         }
     }
 
-    /// The others take a color that is free at all their cpus, or is made free. What cannot be helped keeps waiting.
+    /// The others take a color that is free at all their cpus, or is made free. Pages that find none keep waiting.
     pub(super) fn place(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         for page in waiting {
@@ -177,7 +177,7 @@ impl Coloring<'_> {
         }
     }
 
-    /// No color has more pages than may have it. Where no change along a path helps, a page goes back to those that
+    /// No color has more pages than it may have. If no change along a path helps, a page goes back to those that
     /// wait.
     pub(super) fn balance(&mut self) {
         for a in 0..self.colors {
@@ -218,7 +218,7 @@ impl Coloring<'_> {
         false
     }
 
-    /// The color of each page. Those that wait get what is left, where it disturbs the fewest cpus.
+    /// The color of each page. Waiting pages get the colors that are left, where they disturb the fewest cpus.
     pub(super) fn finished(mut self) -> Vec<u32> {
         // Below it no color has room.
         let mut room = 0;
@@ -242,7 +242,7 @@ impl Coloring<'_> {
         self.color
     }
 
-    /// Whether all colors may be looked at once more.
+    /// Returns true if all colors may be looked at once more.
     fn look(&mut self) -> bool {
         let may = self.looks >= self.colors;
         self.looks -= if may { self.colors } else { 0 };

@@ -57,7 +57,7 @@ pub(super) fn begin(segments: &mut [Placed], together: &Together, colors: u32) {
     }
 }
 
-/// Whether two segments have colors in common.
+/// True if two segments have colors in common.
 fn overlap(one: &Placed, other: &Placed, colors: u64) -> bool {
     let length = |segment: &Placed| segment.pages.end - segment.pages.start;
     let from_to = |from: u64, to: u64| (to % colors + colors - from % colors) % colors;

@@ -2,11 +2,11 @@
 //!
 //! Colors in turn promise that for pages that are in a row (Bugnion96, section 5.2: "this strategy will eliminate all
 //! conflict misses if the data accessed by a single processor fits"). But a row cannot have everyone's pages together: what
-//! all cpus share lies next to the pages of some, and a ring of neighbours is cut somewhere. Where so a cpu that fits
+//! all cpus share lies next to the pages of some, and a ring of neighbours is cut somewhere. If a cpu that fits therefore
 //! has two pages of one color, pages exchange their colors until it has not. As many pages have each color as
-//! before; where nothing is wrong nothing is exchanged.
+//! before; if nothing is wrong, nothing is exchanged.
 //!
-//! What can be promised. Pages are edges between the cpus that touch them and fit, colors are to differ at each cpu: it
+//! The promise. Pages are edges between the cpus that touch them and fit, colors are to differ at each cpu: it
 //! is the coloring of a graph's edges. With as many colors as the fullest cpu has pages there always is one if the
 //! graph is bipartite (Koenig 1916), and one whose colors are used evenly (de Werra 1971); the exchanges along alternating
 //! paths that prove this are how it is found here. So it is found wherever each page is touched by at most two of the
@@ -24,7 +24,7 @@
 use super::coloring::{Bound, Coloring, each, places};
 use super::hints::{Hint, Machine, Placed};
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fitted {
     /// Pages that have another color than their turn gave.
@@ -34,8 +34,8 @@ pub(super) struct Fitted {
 }
 
 /// Exchanges pages in the row until cpus that fit have each color at most once. `pages` are those of `segments`, in the
-/// same order, with their colors in turn; all are touched by some cpu. Where the machine is not to be fitted, only says which cpus
-/// have colors twice.
+/// same order, with their colors in turn; all are touched by some cpu. If the machine is not to be fitted, only reports the cpus
+/// that have colors twice.
 pub(super) fn fit(pages: &mut [Hint], segments: &[Placed], machine: &Machine) -> Fitted {
     let colors = machine.colors;
     let fits = fitting(segments, colors);
@@ -98,7 +98,7 @@ fn bound(pages: &[Hint], segments: &[Placed], fits: u128) -> Vec<Bound> {
     bound.collect()
 }
 
-/// What is wrong with the colors of pages.
+/// The conflicts in the colors of pages.
 struct Conflicts {
     /// Pages whose color one of their cpus has already.
     pages: usize,

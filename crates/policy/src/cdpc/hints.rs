@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Loop, Malformed};
 
-/// What of a machine the hints depend on, and what is done for it.
+/// The properties of a machine that the hints depend on, and an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Machine {
     /// A power of two.
@@ -15,7 +15,7 @@ pub struct Machine {
     pub colors: u32,
     /// From 1 to 128.
     pub cpus: u32,
-    /// Whether pages exchange colors after step 5 until no cpu whose pages fit in the cache has two of one color, which the paper
+    /// True if pages exchange colors after step 5 until no cpu whose pages fit in the cache has two of one color, which the paper
     /// promises and its steps do not always keep.
     pub fit: bool,
 }
@@ -32,7 +32,7 @@ pub struct Hint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hints {
     pub machine: Machine,
-    /// The arrays of the segments, by number; empty where only segments were given.
+    /// The arrays of the segments, by number; empty if only segments were given.
     pub arrays: Vec<Array>,
     /// Uniform access sets, in the order of their path.
     pub sets: Vec<Set>,
@@ -48,7 +48,7 @@ pub struct Hints {
     /// Cpus whose pages are no more than the colors, and yet have a color twice: no exchange was found that helps.
     #[serde(serialize_with = "as_list")]
     pub crowded: u128,
-    /// What was chosen for each set of arrays, where the ways of coloring were weighed against each other: the colors of pages
+    /// The choice for each set of arrays, if the ways of coloring were weighed against each other: the colors of pages
     /// that were not left to the five steps are those of a static policy, wherever they are in the order.
     pub weighed: Vec<Weighed>,
 }
@@ -61,7 +61,7 @@ pub struct Array {
     pub start: u64,
     /// At least 1.
     pub bytes: u64,
-    /// Whether its size was given, or is the extent of what is touched.
+    /// True if its size was given; otherwise the size is the extent of the touched bytes.
     pub known: bool,
 }
 
@@ -114,7 +114,7 @@ impl Choice {
     pub(super) const ALL: [Choice; 3] = [Choice::ByAddress, Choice::ByTouch, Choice::Directed];
 }
 
-/// What was chosen for arrays that loops use together.
+/// The choice for arrays that loops use together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Weighed {
     pub arrays: Vec<u32>,
@@ -131,7 +131,7 @@ pub struct Brought {
     pub blocks: u64,
 }
 
-/// What was chosen for arrays that loops use together, with the arrays' names.
+/// The choice for arrays that loops use together, with the arrays' names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedChoice {
     /// Ascending by address.
@@ -168,7 +168,7 @@ impl Hints {
         }
     }
 
-    /// What weighing came to, for people.
+    /// The choices of weighing, for people.
     pub fn named_choices(&self) -> Vec<NamedChoice> {
         let name = |&array: &u32| self.arrays.get(array as usize).map(|array| array.name.clone());
         let named = self.weighed.iter().map(|set| NamedChoice {
@@ -196,7 +196,7 @@ impl Machine {
     /// Most pages that hints are made for, so that a mistaken size does not take all memory: 256 GiB of pages of 4 KiB.
     pub const PAGES: u64 = 1 << 26;
 
-    /// Whether there can be such a machine.
+    /// Checks that there can be such a machine.
     pub fn check(&self) -> Result<(), Malformed> {
         let wrong = |why: String| {
             let place = "machine".to_owned();

@@ -114,7 +114,7 @@ fn homes_of(block: &Range<u64>, bytes: &[u128], nodes: &[u32]) -> Vec<Home> {
     block.clone().map(in_turn).collect()
 }
 
-/// What a cpu touches in one progression of its iterations of a loop, of the part of an array that is there.
+/// The part of an array that a cpu touches in one progression of its iterations of a loop.
 struct Part {
     bytes: Bytes,
     array: Range<i128>,
@@ -135,7 +135,8 @@ fn clipped(one: &Range<i128>, other: &Range<i128>) -> Range<i128> {
     start..one.end.min(other.end).max(start)
 }
 
-/// Visits what all threads touch, with the cpu of each. What a loop reads and then writes is touched once, as in [`segments`].
+/// Visits the touched parts of all threads, with the cpu of each. Data that a loop reads and then writes is touched once, as in
+/// [`segments`].
 fn each_part(loops: &[Loop], machine: &Machine, mut visit: impl FnMut(&Part, u32)) {
     for a_loop in loops {
         for summary in different(a_loop) {

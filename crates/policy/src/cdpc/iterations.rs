@@ -90,7 +90,7 @@ fn dealt(a_loop: &Loop, thread: u32) -> impl Iterator<Item = Pieces> {
     [whole, rest].into_iter().flatten()
 }
 
-/// What of `pieces` lies from `low` to `high`: the whole ones, and what is cut off of one at each end.
+/// The part of `pieces` from `low` to `high`: the whole pieces, and the cut piece at each end.
 fn within(pieces: Pieces, low: u64, high: u64) -> impl Iterator<Item = Pieces> {
     let Pieces {
         first,
@@ -123,7 +123,7 @@ fn within(pieces: Pieces, low: u64, high: u64) -> impl Iterator<Item = Pieces> {
     let after = (end < count && begin.checked_sub(1) != Some(end))
         .then(|| cut(end))
         .flatten();
-    // Where no piece is whole, `begin` may be beyond `end`; the two that are cut are all there is.
+    // If no piece is whole, `begin` may be beyond `end`; the two that are cut are all there is.
     [before, whole, after].into_iter().flatten()
 }
 
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Who has iteration `i`, one at a time, as the schedules are defined.
+    /// The thread that has iteration `i`, one at a time, as the schedules are defined.
     fn owner(a_loop: &Loop, i: u64) -> u32 {
         let (total, threads) = (a_loop.iterations, u64::from(a_loop.threads));
         let turn = match a_loop.schedule {

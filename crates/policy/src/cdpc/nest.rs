@@ -77,7 +77,7 @@ impl Nest {
         Ok(ranges)
     }
 
-    /// Whether a byte of the nest lies in `window`.
+    /// True if a byte of the nest lies in `window`.
     ///
     /// Exact, but that a search of more than 65536 steps ends with yes.
     pub(super) fn meets(&self, window: &Range<i128>) -> bool {
@@ -96,7 +96,7 @@ fn with_copy(ranges: &[Range<u64>], by: u64, page: u64) -> Result<Vec<Range<u64>
     let mut both: Vec<Range<u64>> = Vec::with_capacity((2 * ranges.len()).min(RANGES));
     let mut add = |next: Range<u64>| {
         match both.last_mut() {
-            // What overlaps has no gap.
+            // Ranges that overlap have no gap.
             Some(last) if next.start < last.end || next.start - last.end < page => last.end = last.end.max(next.end),
             _ => both.push(next),
         }

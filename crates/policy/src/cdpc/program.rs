@@ -1,8 +1,8 @@
 //! The loops that a program describes, each once.
 //!
-//! A loop is what it does: its place, its iterations and how they are dealt, and its summaries. Who describes the same with a
-//! team of another size deals the same work anew, and what was said of the old team is over: a constructor does not know
-//! yet how many threads the program will ask for.
+//! A loop is its work: its place, its iterations and how they are dealt, and its summaries. A program that describes the same
+//! loop with a team of another size deals the same work anew, and the statements about the old team are void: a constructor
+//! does not know yet how many threads the program will ask for.
 //!
 //! A loop at the same place and over the same arrays, but with other iterations, is other work and stays beside the first
 //! one, whatever its team. Programs that sweep fine and coarse grids by one loop, with few threads where there is little
@@ -42,7 +42,7 @@ impl Room {
         }
     }
 
-    /// For what was admitted before.
+    /// For loops that were admitted before.
     pub fn endless() -> Room {
         Room::new(usize::MAX, usize::MAX, u128::MAX)
     }
@@ -75,7 +75,7 @@ impl Room {
     }
 }
 
-/// What a description was to the program. `at` is the loop's place among [`Program::loops`].
+/// The effect of a description. `at` is the loop's place among [`Program::loops`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Added {
     /// It was there already, with this team.
@@ -88,7 +88,7 @@ pub enum Added {
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     loops: Vec<Loop>,
-    /// Where in `loops` the work is whose hash this is, or one of the numbers that follow it.
+    /// The index in `loops` of the work with this hash, or with one of the numbers before it.
     places: HashMap<u64, usize>,
     /// The most bytes of each array, by start.
     arrays: HashMap<u64, u64>,
@@ -105,7 +105,7 @@ impl Program {
         self.arrays.len()
     }
 
-    /// Where each array lies, in no order.
+    /// The bytes of each array, in no order.
     pub fn extents(&self) -> impl Iterator<Item = Range<u64>> {
         self.arrays
             .iter()
@@ -117,7 +117,7 @@ impl Program {
         self.loops.iter().map(|known| known.threads).max().unwrap_or(1)
     }
 
-    /// Where a loop is that was described before with this team.
+    /// The index of a loop that was described before with this team.
     pub fn find(&self, described: &Loop) -> Option<usize> {
         let at = self.place(described).1?;
         (self.loops[at].threads == described.threads).then_some(at)
@@ -236,7 +236,7 @@ impl Program {
     }
 }
 
-/// Whether two loops do the same, whatever their teams.
+/// True if two loops do the same work, whatever their teams.
 fn same_work(one: &Loop, other: &Loop) -> bool {
     let Loop {
         place,

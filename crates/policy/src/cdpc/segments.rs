@@ -1,7 +1,7 @@
 //! Step 1 (Bugnion96, section 5.2): uniform access segments, maximal runs of pages within one array that the same cpus
 //! touch.
 //!
-//! Where the paper is silent:
+//! Cases about which the paper is silent:
 //! - *Arrays that overlap* (unions, commons seen twice, section 5.1 "overlapping array partitions"): split at the boundaries
 //!   of all, so that no byte is in two arrays. A piece is used together with all that its covering arrays are used with.
 //! - *A page in which one array ends and the next begins* has one color, so it is in one array: the one that has most of
@@ -27,7 +27,7 @@ pub struct Segment {
     pub cpus: u128,
 }
 
-/// Step 1: what the summaries of a program's loops come to.
+/// Step 1: the segments of the summaries of a program's loops.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     /// The arrays, by address; no two overlap. A segment's array is an index.
@@ -221,7 +221,7 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
             let (touched, limit) = &mut of[(thread % machine.cpus) as usize];
             for &summary in &different {
                 touched.extend(pages(a_loop, summary, thread, machine.page_bytes)?);
-                // Many loops touch the same pages: keep what they come to, not what each one said.
+                // Many loops touch the same pages: keep their union, not the pages of each summary.
                 if touched.len() > *limit {
                     join(touched);
                     *limit = 2 * touched.len() + 1024;
@@ -240,7 +240,7 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
         join(touched);
         turns.extend(touched.iter().flat_map(|pages| [(pages.start, cpu), (pages.end, cpu)]));
     }
-    // The sort that makes use of what is in order already: the turns of each cpu are.
+    // The sort that makes use of existing order: the turns of each cpu are in order.
     turns.sort();
     let mut users: Vec<(Range<u64>, u128)> = Vec::new();
     let (mut cpus, mut since) = (0u128, 0);
@@ -254,7 +254,7 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
     Ok(users)
 }
 
-/// Summaries of a loop that describe different bytes: what is read and then written is described twice.
+/// Summaries of a loop that describe different bytes: bytes that are read and then written are described twice.
 pub(super) fn different(a_loop: &Loop) -> Vec<&Summary> {
     let mut seen = HashSet::new();
     let bytes = |summary: &&Summary| Summary {

@@ -92,7 +92,7 @@ fn places(cpus: &[u128]) -> Vec<usize> {
     walk.take_while(|&set| set != end).chain(untouched..end).collect()
 }
 
-/// Where the sets of one or two cpus are in their path.
+/// The places of the sets of one or two cpus in their path.
 struct Path<'a> {
     path: &'a [usize],
     /// For each two cpus the place of their set; rows of 128.

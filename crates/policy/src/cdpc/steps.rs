@@ -1,4 +1,4 @@
-//! The five steps one after another, and what they come to.
+//! The five steps one after another, and their result.
 
 use std::borrow::Cow;
 use std::ops::Range;

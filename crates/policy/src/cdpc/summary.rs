@@ -1,4 +1,4 @@
-//! What a compiler says of the arrays of parallel loops (Bugnion96, section 5.1).
+//! A compiler's summaries of the arrays of parallel loops (Bugnion96, section 5.1).
 //!
 //! The same words cross three borders: the C ABI (`domicile/summary.h`), the trace (as JSON, one [`Loop`] in each
 //! `Summary` event), and the call of [`hints`](super). All sizes and distances are bytes unless said otherwise.
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loop {
-    /// Where it is, for people: `calc1 (swim.f90:123)`.
+    /// Its place in the source, for people: `calc1 (swim.f90:123)`.
     pub place: String,
     /// Threads that share it; thread `t` of the team runs on cpu `t`. At least 1.
     pub threads: u32,
@@ -54,7 +54,7 @@ pub struct Summary {
     pub name: String,
     /// Its first byte.
     pub start: u64,
-    /// Its bytes. What would be touched outside is not. 0: not known.
+    /// Its bytes. Accesses outside of them do not count. 0: not known.
     pub bytes: u64,
     #[serde(default)]
     pub offset: i64,
@@ -85,9 +85,9 @@ pub struct Inner {
 pub enum Communication {
     #[default]
     None,
-    /// What lies so many bytes beyond the partition's part; nothing outside of the array.
+    /// The bytes so far beyond the partition's part; nothing outside of the array.
     Shift(i64),
-    /// What iteration `(i + distance) mod iterations` has, instead of iteration `i`.
+    /// The part of iteration `(i + distance) mod iterations`, instead of that of iteration `i`.
     Rotate(i64),
 }
 
@@ -116,7 +116,7 @@ impl Loop {
     /// Most threads that a loop may have: cpus that a placement can distinguish.
     pub const THREADS: u32 = 128;
 
-    /// Whether all that is said can be: counts that are at least 1, arrays that end within the address space.
+    /// Checks the values: counts are at least 1, and arrays end within the address space.
     pub fn check(&self) -> Result<(), Malformed> {
         let wrong = |why: String| {
             let place = self.place.clone();

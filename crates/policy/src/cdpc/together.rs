@@ -56,7 +56,7 @@ impl Together {
         }
     }
 
-    /// Whether some loop uses both, which are two. Either is one of the arrays of the segments.
+    /// True if the two arrays differ and some loop uses both. Either is one of the arrays of the segments.
     pub(super) fn both(&self, one: u32, other: u32) -> bool {
         let (Some(one), Some(other)) = (self.place(one), self.place(other)) else {
             return false;

@@ -1,4 +1,4 @@
-//! The order in which threads that run in step come to what is new: what bin hopping goes by, as far as summaries describe it.
+//! The order in which threads that run in step come to new pages: bin hopping goes by it, as far as summaries describe it.
 
 use super::{Loop, Malformed, pages};
 
@@ -28,7 +28,7 @@ pub fn first_touches(
 /// Calls `take` for what each thread comes to next that is new, then for what each comes to after that, until none
 /// comes to anything new. `is_new` is asked once for each thing that a thread comes to, and is to remember it.
 ///
-/// What a kernel would see depends on what the program touches before, and on which thread comes first.
+/// The order that a kernel would see depends on the program's earlier touches, and on which thread comes first.
 pub fn in_step<T: Copy>(
     threads: &mut [impl Iterator<Item = T>],
     mut is_new: impl FnMut(T) -> bool,

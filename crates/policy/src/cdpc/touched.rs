@@ -35,8 +35,8 @@ pub fn touched(a_loop: &Loop, thread: u32, page_bytes: u64) -> Result<Touched, M
     Ok(all)
 }
 
-/// What `thread` touches of the array of one of the loop's summaries, in whatever way. The loop is to be one that
-/// [`Loop::check`] finds nothing wrong with.
+/// The pages that `thread` touches of the array of one of the loop's summaries, in whatever way. [`Loop::check`] must have
+/// accepted the loop.
 pub fn pages(a_loop: &Loop, summary: &Summary, thread: u32, page_bytes: u64) -> Result<Vec<Range<u64>>, Malformed> {
     let page = page_bytes.max(1);
     let array = bounds(summary);
@@ -64,11 +64,11 @@ pub(super) fn hull(a_loop: &Loop, summary: &Summary) -> Option<Range<u64>> {
         .map(|nest| nest.hull())
         .reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))?;
     let (start, end) = (hull.start.max(array.start), hull.end.min(array.end));
-    // What lies in an array are addresses.
+    // Offsets within an array are addresses.
     (start < end).then_some(start as u64..end as u64)
 }
 
-/// Where the array lies; the whole address space where its size is not known, but for its last byte: ends have numbers.
+/// The bytes of the array; if its size is not known, the whole address space but for its last byte: ends have numbers.
 pub(super) fn bounds(summary: &Summary) -> Range<i128> {
     match summary.bytes {
         0 => 0..i128::from(u64::MAX),
@@ -76,7 +76,7 @@ pub(super) fn bounds(summary: &Summary) -> Range<i128> {
     }
 }
 
-/// What a thread touches where there are no bounds: a nest for each progression of its iterations.
+/// The accesses of a thread without bounds: a nest for each progression of its iterations.
 fn nests(a_loop: &Loop, summary: &Summary, thread: u32) -> impl Iterator<Item = Nest> {
     parts(a_loop, summary, thread).map(|(base, span, loops)| Nest::new(base, span, loops))
 }
@@ -125,7 +125,7 @@ fn clipped(range: Range<i128>, array: &Range<i128>, nest: &Nest, page: u64) -> O
     if start >= end {
         return None;
     }
-    // What lies in an array are addresses.
+    // Offsets within an array are addresses.
     let (mut first, mut last) = (start as u64 / page, (end - 1) as u64 / page);
     let meets = |number: u64| {
         let page = i128::from(number) * i128::from(page)..(i128::from(number) + 1) * i128::from(page);
@@ -135,7 +135,7 @@ fn clipped(range: Range<i128>, array: &Range<i128>, nest: &Nest, page: u64) -> O
         first += 1;
     }
     if range.end > array.end && first <= last && !meets(last) {
-        // Where that was page 0, nothing is left.
+        // If that was page 0, nothing is left.
         last = last.checked_sub(1)?;
     }
     (first <= last).then(|| first..last + 1)
@@ -143,7 +143,7 @@ fn clipped(range: Range<i128>, array: &Range<i128>, nest: &Nest, page: u64) -> O
 
 /// Sorts ranges, and joins those that overlap or touch.
 pub(super) fn join(ranges: &mut Vec<Range<u64>>) {
-    // The sort that makes use of what is in order already: most is.
+    // The sort that makes use of existing order: most is in order.
     ranges.sort_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {
         let joined = next.start <= last.end;

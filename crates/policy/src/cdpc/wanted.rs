@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use crate::page::Page;
 
-/// Where the hints are to come from.
+/// The source of the hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// From summaries where there are any, else from the trace.
+    /// From summaries if there are any, else from the trace.
     Auto,
-    /// What the compiler said of parallel loops.
+    /// The compiler's summaries of parallel loops.
     Summaries,
-    /// Which cpus touch which pages, as a trace shows.
+    /// The cpus that touch each page, as a trace shows.
     Trace,
 }
 
@@ -19,7 +19,7 @@ pub enum Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Wanted {
     pub from: Source,
-    /// Whether the ways of coloring are weighed against each other ([`weighed`](super::weighed)), or the five steps taken as they are.
+    /// True if the ways of coloring are weighed against each other ([`weighed`](super::weighed)); false: the five steps as they are.
     pub weigh: bool,
     /// [`Machine::fit`](super::Machine::fit).
     pub fit: bool,

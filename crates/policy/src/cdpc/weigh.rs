@@ -1,14 +1,14 @@
-//! Weighing before deciding: whether the five steps, page coloring or bin hopping serve arrays best.
+//! Weighing before deciding: the five steps, page coloring and bin hopping are compared for arrays, and the best is taken.
 //!
-//! The five steps promise something where the pages of each cpu fit in its cache (Bugnion96, section 5.2). Where they do
-//! not, colors in turn over pages that many cpus touch, or that loops sweep along other dimensions, may meet more often
+//! The five steps give their promise if the pages of each cpu fit in its cache (Bugnion96, section 5.2). If they do
+//! not fit, colors in turn over pages that many cpus touch, or that loops sweep along other dimensions, may meet more often
 //! than colors by address do, whose regularity keeps neighbouring planes apart. So the ways of coloring are
-//! compared by what the summaries say: each loop is gone through as its cpus would ([`visits`]), in caches that hold
+//! compared by the summaries: each loop is gone through as its cpus would ([`visits`]), in caches that hold
 //! one block for each color, place in a page and way ([`replay`]), and the blocks that these would have to bring are counted.
 //!
 //! Arrays that loops use together are weighed together. The five steps stay unless a static policy brings less by more than a
-//! [`MARGIN`], or page coloring exactly as much: where nothing is to be gained, pages are better placed as those are that
-//! no summary speaks of. What is chosen in parts is counted as a whole, too: more blocks are never predicted than under the
+//! [`MARGIN`], or page coloring exactly as much: if nothing is to be gained, pages are better placed like the pages that
+//! no summary names. A choice in parts is counted as a whole, too: more blocks are never predicted than under the
 //! best of the static policies by more than the margin.
 
 mod pages;
@@ -22,7 +22,7 @@ use super::{Brought, Choice, Hints, Loop, Machine, Malformed, Placed, Segment, W
 use pages::Pages;
 use visits::Visits;
 
-/// A static policy is to bring less than the five steps by more than so many parts of a hundred: what is predicted is not exact.
+/// A static policy is to bring less than the five steps by more than so many parts of a hundred: predictions are not exact.
 const MARGIN: u64 = 5;
 
 /// Places of all cpus' caches together that are gone through at most: a bound on memory.
@@ -31,7 +31,7 @@ const PLACES: u64 = 1 << 24;
 /// Preferred colors for the pages of all arrays that the loops use: those of [`hints`] where the loops gain by
 /// them, else those that a static policy would give. `ways` are those of the cache that has the colors.
 ///
-/// The same loops give the same hints. What weighing adds to the time is bounded, however large the program is.
+/// The same loops give the same hints. The time for weighing is bounded, however large the program is.
 pub fn weighed(loops: &[Loop], machine: &Machine, ways: u32) -> Result<Hints, Malformed> {
     let mut made = hints(loops, machine)?;
     let pages = Pages::of(&made.segments);
@@ -93,7 +93,7 @@ fn coloring(choice: Choice, made: &Hints, pages: &Pages, visits: &Visits) -> Vec
                 let mut threads: Vec<_> = parts.iter().map(visited).collect();
                 in_step(&mut threads, &mut is_new, &mut take);
             }
-            // What no loop touches comes last.
+            // Pages that no loop touches come last.
             in_step(&mut [(0..pages.len() as u32).fuse()], is_new, take);
         }
         Choice::Directed => {
@@ -139,7 +139,7 @@ fn decide(made: &mut Hints, pages: &Pages, visits: &Visits, ways: u32) {
         }
         mixed
     };
-    // Sets share caches: what is best for each may not be for all.
+    // Sets share caches: the best for each may not be the best for all.
     if chosen.iter().any(|&choice| choice != for_all) {
         let together: u64 = replay::costs(visits, &mixed(&chosen), colors, ways).iter().sum();
         if together > sum(&everything)[for_all as usize] {

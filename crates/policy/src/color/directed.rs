@@ -1,7 +1,7 @@
 //! Policy `cdpc`: pages get the colors that hints ask for (Bugnion96, section 5.3).
 //!
-//! The policy is handed its hints before the run, by a world that knows where they come from: what the compiler said
-//! of each loop, or what a trace shows. It is the table that the paper adds to the virtual memory subsystem; as
+//! The policy is handed its hints before the run, by a world that knows their source: the compiler's summaries
+//! of loops, or a trace. It is the table that the paper adds to the virtual memory subsystem; as
 //! there, a page without a hint falls to the kernel's own way.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Hinted {
     rest: Rest,
 }
 
-/// What the others get.
+/// The colors of pages without hints.
 struct Rest {
     way: Way,
     /// Pages placed by bin hopping so far.
@@ -36,8 +36,8 @@ struct Rest {
 enum Way {
     PageColoring,
     BinHopping,
-    /// Bin hopping where there are fewer hints than colors: nearly all data is without, and its arrays would meet where
-    /// they begin at the same color. Else page coloring, which keeps what lies together apart, as most hints do.
+    /// Bin hopping if there are fewer hints than colors: nearly all data is without, and its arrays would collide if
+    /// they begin at the same color. Else page coloring, which keeps neighbouring data apart, as most hints do.
     Auto,
 }
 

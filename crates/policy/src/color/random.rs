@@ -1,4 +1,4 @@
-//! Random colors: what a kernel without any coloring gives, on average.
+//! Random colors: those of a kernel without any coloring, on average.
 
 use crate::random::Random;
 use crate::seam::{Placement, Policy, Touch, World};

@@ -2,7 +2,7 @@
 //!
 //! Which colors those are is decided by [`crate::slots::Allocator`], the code of the live library. Pages of a data
 //! set get them in turn; the pages of everything else get random colors, as from a kernel that knows of none of this.
-//! What is said of slots takes effect at once: pages that are touched later are placed, those that were
+//! Statements about slots take effect at once: pages that are touched later are placed, pages that were
 //! touched before are moved.
 
 mod ranges;
@@ -21,7 +21,7 @@ const NO_COLORS: &str = "the outermost cache of this machine has no colors";
 /// The names of `slots.rest`.
 pub const REST: &[&str] = &["any", "confine"];
 
-/// Ranges of all data sets together; what is said beyond them is refused. A bound on memory.
+/// Ranges of all data sets together; further ones are refused. A bound on memory.
 const RANGES: usize = 1 << 20;
 /// Data sets that may be spoken of at a time; the allocator limits those that have colors, and slots.
 const SETS: usize = 1 << 20;
@@ -30,12 +30,12 @@ const SLOTS: usize = OWNER_LIMIT as usize;
 /// Refusals that are reported in words.
 const REFUSED: usize = 8;
 
-/// Frames by color are not looked at: what is refused for want of frames depends on more than a simulation knows.
+/// Frames by color are not looked at: a refusal for want of frames depends on more than a simulation knows.
 const FRAMES: &[u64] = &[];
 
 pub struct SlotColors {
     random: Random,
-    /// Whether pages of no data set stay out of the colors of private slots.
+    /// True if pages of no data set stay out of the colors of private slots.
     confine: bool,
     /// Made when slots are first spoken of. All processes are one application to it, as their numbers are different.
     ledger: Option<(Allocator, Owner)>,
@@ -359,7 +359,7 @@ impl SlotColors {
         let place = run.place.wrapping_add(page.number - first.number);
         let count = colors.len().max(1) as u64;
         let color = *colors.get((place % count) as usize)?;
-        // Where another cache has more colors, all of those that fit take their turns.
+        // If another cache has more colors, all of those that fit take their turns.
         let caches = world.caches.as_ref().map_or(world.colors, |caches| caches.colors);
         let rounds = u64::from((world.colors / caches.max(1)).max(1));
         Some(color + caches * (place / count % rounds) as u32)

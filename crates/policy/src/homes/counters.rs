@@ -1,4 +1,4 @@
-//! What is counted of pages: misses of each cpu, writes and moves since the last reset, and where their copies are.
+//! Counts of pages: misses of each cpu, writes and moves since the last reset, and the nodes of their copies.
 //!
 //! Pages are known by the world's numbers, and all that is looked at for a miss lies in two places of two arrays: a policy
 //! hears of tens of millions of misses a second.
@@ -14,7 +14,7 @@ struct Replica {
     used: u64,
 }
 
-/// What is counted of all pages.
+/// The counts of all pages.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     /// Node of each cpu.
@@ -23,7 +23,7 @@ pub struct Counters {
     words: Vec<u32>,
     /// Words of a page.
     stride: usize,
-    /// What few misses ask for, by page.
+    /// Data that few misses ask for, by page.
     rest: Vec<Rest>,
 }
 
@@ -51,7 +51,7 @@ const REPLICATED: u32 = 1 << 16;
 const COUNTED: u32 = 1 << 17;
 const HEARD: u32 = 1 << 18;
 
-/// Whether an interval comes after that of a page's counts.
+/// True if an interval comes after that of a page's counts.
 #[inline(always)]
 fn begins(interval: u64, counted: u32) -> bool {
     (interval as u32).wrapping_sub(counted).cast_signed() > 0
@@ -108,7 +108,7 @@ impl Counters {
     }
 
     /// Counts a miss of a page of which nothing is to be looked up, as of an interval, and returns the misses of its cpu by now.
-    /// That is nearly every miss; of any other nothing is counted.
+    /// That is nearly every miss; of any other miss nothing is counted.
     #[inline(always)]
     pub fn count_plain(&mut self, miss: &Miss, interval: u64) -> Option<u32> {
         let at = miss.index as usize * self.stride;
@@ -163,7 +163,7 @@ impl OfPage<'_> {
         *misses
     }
 
-    /// The page is heard of for the first time, has replicas, or a write of it is counted already.
+    /// The page is seen for the first time, has replicas, or a write of it is counted already.
     fn look_up(&mut self, miss: &Miss, here: u32) {
         if self.head[HOME] & HEARD == 0 {
             self.rest.page = miss.page;
@@ -178,7 +178,7 @@ impl OfPage<'_> {
         let used = self.interval_of_counts();
         let replicas = &mut self.rest.replicas;
         if miss.served_by != here {
-            // Who has no copy of its own uses the first.
+            // A node without a copy of its own uses the first.
             let home = miss.served_by;
             replicas.retain(|replica| replica.node != here && replica.node != home);
             self.set_home(home);

@@ -88,7 +88,7 @@ pub const PARAMS: &[Param] = &[
     ),
 ];
 
-/// What is known of a page.
+/// The known facts about a page.
 struct OfPage {
     home: u32,
     /// The node and the thread of the last fault.
@@ -135,7 +135,7 @@ fn everybody(world: &World) -> u128 {
 }
 
 impl KernelBalancing {
-    /// Whether a page may move to a node now; it counts if so.
+    /// Returns true if a page may move to a node now; the move is counted then.
     fn may_move(&mut self, node: u32, world: &World) -> bool {
         if world.free_frames[node as usize] == 0 {
             return false;
@@ -210,7 +210,7 @@ impl KernelBalancing {
 impl Policy for KernelBalancing {
     fn place(&mut self, touch: &Touch, world: &World) -> Placement {
         let node = world.node_of(touch.cpu);
-        // Where the node has no frame left, the next that has one gives it.
+        // If the node has no frame left, the next node that has one gives it.
         let nodes = (node..world.nodes).chain(0..node);
         let mut free = nodes.filter(|node| world.free_frames[*node as usize] > 0);
         let home = free.next().unwrap_or(node);

@@ -24,7 +24,7 @@ pub struct OnMisses {
     thresholds: Thresholds,
     worth: Worth,
     feedback: Feedback,
-    /// Whether either of them weighs what things cost.
+    /// True if either of them weighs costs.
     weighs: bool,
     level: MissLevel,
     /// One in so many misses is reported.
@@ -143,7 +143,7 @@ impl OnMisses {
         }
     }
 
-    /// What is counted by cpu gets its room when the world is first seen.
+    /// Allocates the counts by cpu when the world is first seen.
     #[inline(always)]
     fn meet(&mut self, world: &World) {
         if self.waiting.is_empty() {
@@ -194,7 +194,7 @@ impl OnMisses {
         }
     }
 
-    /// Whether enough pages wait for a cpu, or one for long enough.
+    /// True if enough pages wait for a cpu, or one for long enough.
     #[inline(always)]
     fn is_due(&self, cpu: u32, now_ns: u64) -> bool {
         now_ns >= self.due_ns[cpu as usize]
@@ -221,7 +221,7 @@ impl OnMisses {
             pressure: free < self.reserve,
         };
         if free == 0 {
-            // What cannot be carried out does not count as a move either.
+            // An action that cannot be carried out does not count as a move either.
             return;
         }
         match decide(&self.thresholds, &seen) {

@@ -13,18 +13,18 @@ pub struct Thresholds {
     pub moves: Option<u32>,
 }
 
-/// What is known of a page when a cpu misses on it; everything was counted since the last reset.
+/// The known facts about a page when a cpu misses on it; all counts are since the last reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Misses of this cpu.
     pub misses: u32,
-    /// Whether a copy is on the cpu's node.
+    /// True if a copy is on the cpu's node.
     pub local: bool,
     /// The most misses of any other cpu that has a copy on its node.
     pub by_holder: u32,
     pub writes: u32,
     pub moves: u32,
-    /// Whether the cpu's node is short of frames.
+    /// True if the cpu's node is short of frames.
     pub pressure: bool,
 }
 
@@ -48,11 +48,11 @@ pub enum Why {
     Pressure,
     /// Not shared, and moved too often since the last reset (node 4).
     Frozen,
-    /// The policy does not do what the tree would.
+    /// The policy does not carry out the tree's decision.
     NotWanted,
 }
 
-/// What to do with a page.
+/// Decides what to do with a page.
 pub fn decide(thresholds: &Thresholds, seen: &Seen) -> Decision {
     if seen.local {
         return Decision::Stay(Why::Local);

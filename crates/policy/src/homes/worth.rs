@@ -1,7 +1,7 @@
-//! Whether it pays to move or copy a page: what its misses are predicted to save, against what the action costs.
+//! Decides if it pays to move or copy a page: the predicted saving of its misses against the cost of the action.
 //!
-//! Verghese96, section 3: the quantity to maximize is what is saved by making remote misses local, less what migrating and
-//! replicating costs; its trigger stands for that. Here it is computed: a page is taken to be missed on as often again, by the
+//! Verghese96, section 3: the quantity to maximize is the saving by making remote misses local, less the cost of migrating and
+//! replicating; its trigger stands for that. Here it is computed: a page is taken to be missed on as often again, by the
 //! same cpus, as since the last reset.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::homes::counters::OfPage;
 use crate::seam::Prices;
 
 pub struct Worth {
-    /// What must be saved, in percent of the cost; 0: whatever is saved is enough.
+    /// The least saving, in percent of the cost; 0: any saving is enough.
     gain: u64,
     /// Each counted miss stands for so many.
     sample: u32,
@@ -27,7 +27,7 @@ impl Worth {
         self.prices = Some(Arc::clone(prices));
     }
 
-    /// Whether to move a page to a node: its misses come nearer, and those of nodes that have it now get further.
+    /// True if a move of a page to a node pays: its misses come nearer, and those of nodes that have it now get further.
     pub fn moving(&self, counts: &OfPage, to: u32) -> bool {
         self.is_worth(|prices| {
             let saved = |(node, misses)| f64::from(misses) * (now(prices, counts, node) - prices.miss_ns(node, to));
@@ -35,7 +35,7 @@ impl Worth {
         })
     }
 
-    /// Whether to copy a page to a node, whose misses come nearer. A page that was written will be again, and is collapsed then.
+    /// True if a copy of a page on a node pays: its misses come nearer. A page that was written will be again, and is collapsed then.
     pub fn copying(&self, counts: &OfPage, to: u32) -> bool {
         self.is_worth(|prices| {
             let misses: u64 = counts
@@ -53,7 +53,7 @@ impl Worth {
         })
     }
 
-    /// `weigh`: what the counted misses save, and what that costs. Where prices are not known, nothing is worth it.
+    /// `weigh`: the saving of the counted misses, and its cost. If prices are not known, nothing is worth it.
     fn is_worth(&self, weigh: impl Fn(&Prices) -> (f64, f64)) -> bool {
         self.gain == 0
             || self.prices.as_ref().is_some_and(|prices| {
@@ -63,7 +63,7 @@ impl Worth {
     }
 }
 
-/// What a miss of a node's cpus takes now.
+/// The present time of a miss of a node's cpus.
 fn now(prices: &Prices, counts: &OfPage, node: u32) -> f64 {
     prices.miss_ns(node, if counts.is_on(node) { node } else { counts.home() })
 }

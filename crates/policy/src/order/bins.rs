@@ -41,7 +41,7 @@ pub struct Bins {
     shape: Shape,
     /// The block of bin b, `shape.hints()` numbers from `b * shape.hints()`.
     blocks: Vec<u64>,
-    /// Bin number plus one, 0 where free; a power of two of them, or none at all.
+    /// Bin number plus one, 0 if free; a power of two of them, or none at all.
     table: Vec<u32>,
     /// 64 - log2 of the table's size.
     shift: u32,
@@ -71,7 +71,7 @@ impl Bins {
         self.blocks.len() / self.shape.hints()
     }
 
-    /// Whether no bin is in use.
+    /// True if no bin is in use.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -86,7 +86,7 @@ impl Bins {
             });
         }
         // The number of hints is the same at every call, so this jump is predicted, and what follows has no loops.
-        // Where the caller's hints are an array, which is why this is inlined always, there is no jump either.
+        // If the caller's hints are an array, which is why this is inlined always, there is no jump either.
         match hints.len() {
             1 => self.known::<1>(hints),
             2 => self.known::<2>(hints),
@@ -126,7 +126,7 @@ impl Bins {
     /// The block of a bin.
     ///
     /// # Panics
-    /// Where there is no such bin.
+    /// If there is no such bin.
     pub fn block(&self, bin: BinId) -> Block {
         let hints = self.shape.hints();
         let mut block = Block::default();
@@ -177,7 +177,7 @@ impl Bins {
         self.sought::<K>(&at)
     }
 
-    /// Whether a bin has this block; the last one may be none.
+    /// True if a bin has this block; the last one may be none.
     #[inline(always)]
     fn is_at<const K: usize>(&self, bin: BinId, at: &[u64; K]) -> bool {
         let blocks = self.blocks.get(bin as usize * K..);
@@ -204,7 +204,7 @@ impl Bins {
         Ok(bin)
     }
 
-    /// Where a block stands in the table, or where it would. `same` is given the coordinates of a bin and whatever
+    /// The place of a block in the table, or the place where it would be. `same` is given the coordinates of a bin and all that
     /// follows.
     #[inline(always)]
     fn probe(&self, hash: u64, same: impl Fn(&[u64]) -> bool) -> Probe {
@@ -281,7 +281,7 @@ enum Probe {
     Free(usize),
 }
 
-/// Whether two blocks are the same. Coordinate by coordinate: arrays are compared, and copied, in wide pieces, and the
+/// True if two blocks are the same. Compares coordinate by coordinate: arrays are compared, and copied, in wide pieces, and the
 /// processor stalls where it has only just written them in narrow ones.
 #[inline(always)]
 fn same<const K: usize>(one: &[u64; K], other: &[u64; K]) -> bool {

@@ -6,9 +6,9 @@ use crate::regions::balance::{Item, balance};
 
 /// A cache for each bin of a tour. `weights`: what running each takes, in any unit; `now`: the cache that it ran at before.
 ///
-/// Where no bin has run before, each cache gets a part of the tour, so that bins that follow one another share a cache. Later a
-/// bin stays where its block is, by the rule that gives regions their caches ([`balance`]): it moves only where the fullest
-/// cache would be fuller by more than an eighth than it need be.
+/// If no bin has run before, each cache gets a part of the tour, so that bins that follow one another share a cache. Later a
+/// bin stays at the cache that has its block, by the rule that gives regions their caches ([`balance`]): it moves only if the
+/// fullest cache would be fuller by more than an eighth than it need be.
 pub fn caches_of(weights: &[u64], now: &[Option<u32>], caches: u32) -> Vec<u32> {
     if now.iter().all(Option::is_none) {
         let parts = (0..).zip(cut(weights, caches as usize));
@@ -20,7 +20,7 @@ pub fn caches_of(weights: &[u64], now: &[Option<u32>], caches: u32) -> Vec<u32> 
     balance(&items, &all, &vec![0; caches as usize])
 }
 
-/// Cuts a row of weights into parts of about the same weight. The last part has what is left.
+/// Cuts a row of weights into parts of about the same weight. The last part has the rest.
 pub fn cut(weights: &[u64], parts: usize) -> Vec<Range<usize>> {
     let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
     let (mut to, mut before) = (0, 0u128);

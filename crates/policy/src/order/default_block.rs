@@ -2,12 +2,12 @@
 
 use super::HINTS_MAX;
 
-/// What limits the size of a block.
+/// The limit of the size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The last cache before memory.
     Cache,
-    /// What the TLB maps: a block whose pages the TLB cannot hold misses there, although the cache holds its lines.
+    /// The reach of the TLB: a block whose pages the TLB cannot hold misses there, although the cache holds its lines.
     TlbReach,
 }
 

@@ -29,7 +29,7 @@ pub fn tour(blocks: &[Block], hints: usize) -> Vec<u32> {
     }
 }
 
-/// A k-d tree over the blocks; what has been visited is gone from it.
+/// A k-d tree over the blocks; visited blocks are removed from it.
 struct Tree<'a> {
     blocks: &'a [Block],
     hints: usize,

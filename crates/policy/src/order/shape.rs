@@ -108,7 +108,7 @@ impl Shape {
         self.sides[dimension].length
     }
 
-    /// Whether symmetric hints are folded.
+    /// True if symmetric hints are folded.
     pub fn folds(&self) -> bool {
         self.fold
     }
@@ -134,7 +134,7 @@ impl Shape {
         block
     }
 
-    /// [`Shape::block`] where the number of hints is known: what a fork pays.
+    /// [`Shape::block`] for a known number of hints: the cost of a fork.
     #[inline(always)]
     pub(super) fn coordinates<const K: usize>(&self, hints: &[u64; K]) -> [u64; K] {
         let Some(sides) = self.sides.first_chunk::<K>() else {

@@ -9,7 +9,7 @@ pub struct Item {
     pub now: Option<u32>,
 }
 
-/// The load of each cache: what was there already, and the working sets that it has been given.
+/// The load of each cache: the load that was there already, and the working sets that it has been given.
 pub fn loads(items: &[Item], given: &[u32], taken: &[u64]) -> Vec<u64> {
     let mut loads = taken.to_vec();
     for (item, &cache) in items.iter().zip(given) {
@@ -20,8 +20,8 @@ pub fn loads(items: &[Item], given: &[u32], taken: &[u64]) -> Vec<u64> {
 
 /// A cache for each item, of those that `allowed` names (by number; at least one). `taken`: load that is there already.
 ///
-/// What has a cache keeps it as long as the fullest cache then is not fuller by more than an eighth than it need be: what is
-/// moved has to be brought into its new cache once.
+/// An item that has a cache keeps it as long as the fullest cache is then fuller by at most an eighth than it need be: an item
+/// that moves has to be brought into its new cache once.
 pub fn balance(items: &[Item], allowed: &[u32], taken: &[u64]) -> Vec<u32> {
     let anew = greedy(items, allowed, taken, false);
     let kept = greedy(items, allowed, taken, true);
@@ -47,7 +47,7 @@ fn greedy(items: &[Item], allowed: &[u32], taken: &[u64], keep: bool) -> Vec<u32
 /// one with the least load.
 ///
 /// `stays` names the cache that an item keeps. `rank` ranks a cache for an item, by what the others have been given so far;
-/// `None` where the item may not have it. An item that may have none gets none.
+/// `None` if the item may not have it. An item that may have none gets none.
 pub fn largest_first<R: Ord>(
     items: &[Item],
     taken: &[u64],
@@ -98,7 +98,7 @@ pub fn partition(working_sets: &[u64], preferred: Option<usize>, caches: u32, ca
     }
     let mut counts = vec![1u32; spaces];
     for _ in spaces as u32..caches {
-        // The next one goes to whoever has the most for each cache so far; the earlier of equals.
+        // The next one goes to the space that has the most for each cache so far; the earlier of equals.
         let most = (0..spaces).max_by_key(|&space| {
             let each = working_sets[space] / u64::from(counts[space]);
             (each, std::cmp::Reverse(space))

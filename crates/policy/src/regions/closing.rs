@@ -7,7 +7,7 @@ use crate::seam::Action;
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Closed {
     now: u128,
-    /// Outside of phases: what the tables of the caches say.
+    /// Outside of phases: the content of the caches' tables.
     kept: u128,
 }
 

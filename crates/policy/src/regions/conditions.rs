@@ -1,8 +1,8 @@
-//! Whether it pays to spread a program's regions over several caches (Lee12, section 3.1, conditions 1 to 3).
+//! Decides if it pays to spread a program's regions over several caches (Lee12, section 3.1, conditions 1 to 3).
 
 pub use crate::domains::Bounds;
 
-/// What is known of a program when it is asked.
+/// The known facts about a program when it is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Regions that could be given caches.
@@ -12,7 +12,7 @@ pub struct Known {
     /// For how long it was looked whether regions change.
     pub watched_ns: u64,
     pub working_set: u64,
-    /// What of it is in these regions.
+    /// The bytes of it in these regions.
     pub found: u64,
     pub cache_bytes: u64,
     pub caches: u32,
@@ -20,10 +20,10 @@ pub struct Known {
 
 pub use results::RegionsVerdict as Verdict;
 
-/// Where nothing has changed for three times as long as the mean stay, that is so in one of 20 cases only (`e^-3`).
+/// A span of three mean stays without a change happens by chance in one of 20 cases only (`e^-3`).
 const SURE: u64 = 3;
 
-/// Whether the regions of a program should be spread over caches, or why not.
+/// Decides if the regions of a program should be spread over caches, and if not, why.
 pub fn judge(known: &Known, bounds: &Bounds) -> Verdict {
     if let Some(verdict) = by_size(known.working_set, known.cache_bytes, known.caches, bounds) {
         return verdict;

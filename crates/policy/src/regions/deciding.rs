@@ -1,4 +1,4 @@
-//! What follows from working sets and a regioning phase: who gets which cache (Lee12, table 2, step 4).
+//! The decision after working sets and a regioning phase: a cache for each region or program (Lee12, table 2, step 4).
 
 use super::balance::{Item, balance, loads, partition};
 use super::conditions::{Known, judge};
@@ -13,7 +13,7 @@ use results::{RegionsMoment, RegionsVerdict};
 /// A thread that runs is seen within so many ticks.
 const TICKS: u64 = 8;
 
-/// What gets a cache.
+/// The owner of a cache.
 enum Of {
     Region(RegionId),
     Space(u32),
@@ -116,7 +116,7 @@ impl Regions {
         }
     }
 
-    /// What of an address space gets caches: its regions, or all of it.
+    /// The items of an address space that get caches: its regions, or all of it.
     fn items(&mut self, number: u32, working_set: u64, page_bytes: u64) -> (Vec<Of>, Vec<Item>) {
         let Some(space) = self.spaces.get(&number) else {
             return (Vec::new(), Vec::new());

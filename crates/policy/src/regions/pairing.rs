@@ -29,7 +29,7 @@ const PASSES: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Domain {
     pub cpus: u32,
-    /// The cache's size; `None` where it is not known.
+    /// The cache's size; `None` if it is not known.
     pub bytes: Option<u64>,
 }
 
@@ -284,7 +284,7 @@ fn wide_enough(process: &Process, domains: &[u32], busy: u32) -> Vec<u32> {
     domains.iter().copied().filter(fits).collect()
 }
 
-/// True where a process that gets a part of the domains does not have it yet.
+/// True if a process that gets a part of the domains does not have it yet.
 fn unplaced_part(processes: &[Process], state: &[State]) -> bool {
     let differs = |(process, state): (&Process, &State)| match state {
         State::Held(domains) => process.placed.as_ref() != Some(domains),

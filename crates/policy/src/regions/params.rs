@@ -167,14 +167,14 @@ pub enum Division {
     Preferred(u32),
 }
 
-/// What the parameters and the machine say, in ns.
+/// The values of the parameters and of the machine, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub period_ns: u64,
     pub phase_ns: u64,
     pub eager: u64,
     pub alone: u64,
-    /// Per mille; `None`: phases take what they take.
+    /// Per mille; `None`: the time of phases is not limited.
     pub cost: Option<u64>,
     pub idle_ns: u64,
     pub scan_ns: u64,
@@ -182,7 +182,7 @@ pub struct Rules {
     pub from: RegionsSource,
     pub rate: u64,
     pub division: Division,
-    /// What a touch of a closed page takes, and what it takes in all to move the thread.
+    /// The time of a touch of a closed page, and the whole time to move the thread.
     pub fault_ns: u64,
     pub switch_ns: u64,
     /// Another page table, an entry that changes, an access bit that is read.
@@ -191,10 +191,10 @@ pub struct Rules {
     pub read_ns: u64,
 }
 
-/// What a move takes where nobody says it: the paper's newer machine (section 5.1).
+/// The time of a move if nothing else gives it: the paper's newer machine (section 5.1).
 const SWITCH_NS: u64 = 6357;
 
-/// Whether some bound is to be as it was measured.
+/// True if some bound takes its measured value.
 pub fn wants_bounds(settings: &Settings) -> bool {
     ["stay-least", "stay-most", "one-cache", "all-caches"]
         .iter()
@@ -202,7 +202,7 @@ pub fn wants_bounds(settings: &Settings) -> bool {
 }
 
 impl Rules {
-    /// What is set goes before what the machine says.
+    /// Values that are set take precedence over those of the machine.
     pub fn new(settings: &Settings, machine: &Following) -> Rules {
         let set = |name: &str| Some(settings.integer(name)).filter(|&value| value > 0);
         let ns = |name: &str| settings.integer(name).saturating_mul(1000);

@@ -9,7 +9,7 @@ use crate::page::Page;
 /// Number of a region; those of regions that are no more are used again.
 pub type RegionId = u32;
 
-/// What a region is at present.
+/// The present kind of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing is known yet, or no more: a page by itself.
@@ -31,7 +31,7 @@ pub struct Region {
     pub pages: SmallVec<[u32; 4]>,
 }
 
-/// Where a page is.
+/// The place of a page.
 #[derive(Clone, Copy)]
 struct At {
     region: RegionId,
@@ -53,7 +53,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// A page is heard of for the first time: a seed region of its own. Returns its region, also where it was known.
+    /// A page is seen for the first time: a seed region of its own. Returns its region, also if it was known.
     pub fn meet(&mut self, index: u32, page: Page) -> RegionId {
         if let Some(at) = self.at(index) {
             return at.region;
@@ -85,7 +85,7 @@ impl Partition {
         (0..).zip(&self.regions).filter(|(_, region)| !region.pages.is_empty())
     }
 
-    /// Pages that were heard of.
+    /// Pages that were seen.
     pub fn pages(&self) -> usize {
         self.pages.iter().flatten().count()
     }

@@ -1,8 +1,8 @@
 //! A regioning phase: for a short while every region is closed but the one in use, so that each change from one to another is
 //! seen (Lee12, section 3.2, figure 12).
 //!
-//! The regions that were left stand on a stack, the latest on top. Who returns to one soon finds above it what was used in
-//! between: all of that is one locality, and is merged. Who returns after a long time has changed its locality.
+//! The regions that were left stand on a stack, the latest on top. A thread that returns to one soon finds above it the regions
+//! used in between: all of that is one locality, and is merged. A thread that returns after a long time has changed its locality.
 //!
 //! Beyond the paper: a page that is used in every locality would tie all of them into one region. So a region of several pages is
 //! in use only from its second page on. When one of its pages is touched, it and the region that is open contest the cpu: both are
@@ -35,7 +35,7 @@ pub struct Phase {
     guests: Vec<Guest>,
     /// When a region was entered, by a page of it: which region that is may change.
     entries: Vec<(u64, u32)>,
-    /// What faults have taken of the phase's time.
+    /// The part of the phase's time that faults have taken.
     fault_ns: u64,
     pub seen: Seen,
 }
@@ -46,7 +46,7 @@ pub const SEVERAL: usize = 4;
 /// How often pages came alone where another region was in use. A phase is too short to tell: it may see as little as one change.
 #[derive(Debug)]
 pub struct Alone {
-    /// A page that came alone so often is used from everywhere. What that costs is small: each cache that wants it has it.
+    /// A page that came alone so often is used from everywhere. The cost is small: each cache that wants it has it.
     times: u64,
     phases: u64,
     /// By page: how often, and in which phase last.
@@ -103,7 +103,7 @@ struct Stay {
     ns: u64,
 }
 
-/// What a phase has seen.
+/// The observations of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub touches: u64,
@@ -134,7 +134,7 @@ pub struct TouchAt {
     pub index: u32,
     pub region: RegionId,
     pub now_ns: u64,
-    /// What the touch's fault has taken, which is not the program's time.
+    /// The time of the touch's fault, which is not the program's time.
     pub fault_ns: u64,
 }
 
@@ -187,7 +187,7 @@ impl Phase {
         entered
     }
 
-    /// A touch while there was a contest; where that goes on, it is put back. Returns whether nothing is left to be done about the touch.
+    /// A touch while there was a contest; if that goes on, it is put back. Returns true if nothing is left to be done about the touch.
     fn decide(
         &mut self,
         contest: Contest,
@@ -301,7 +301,7 @@ impl Phase {
         merged.then_some(into)
     }
 
-    /// The phase is over: who is dismissed, and what was left is left.
+    /// The phase is over: guests are dismissed, and regions that were left stay left.
     pub fn end(&mut self, now_ns: u64, q_ns: u64, partition: &mut Partition, alone: &mut Alone) -> Entered {
         let end = now_ns.saturating_sub(self.fault_ns);
         let mut entered = Entered::default();
@@ -322,7 +322,7 @@ impl Phase {
         entered
     }
 
-    /// What an ended phase has seen of each address space, by the regions as they are now.
+    /// The observations of an ended phase for each address space, by the regions as they are now.
     pub fn watched(&self, now_ns: u64, q_ns: u64, partition: &Partition) -> BTreeMap<u32, Watched> {
         let end = now_ns.saturating_sub(self.fault_ns);
         let ends = self.entries.iter().skip(1).map(|(at, _)| *at).chain([end]);
@@ -350,7 +350,7 @@ impl Phase {
         let seen = spaces.into_iter().map(|(space, mut stays)| {
             let mut ns: u64 = stays.iter().map(|stay| stay.ns).sum();
             if last.is_some_and(|page| page.space == space) {
-                // Who came in the last `q` is not counted below, so that changes were not watched then.
+                // Threads that came in the last `q` are not counted below, so changes in it were not watched.
                 ns = ns.saturating_sub(q_ns);
             }
             // Nobody stays for less than `q`; of the first stay only the end was seen.
@@ -368,7 +368,7 @@ impl Phase {
         self.fault_ns += ns;
     }
 
-    /// Whether faults took more than half of it: then regions are being found, and what was seen of stays is not theirs.
+    /// True if faults took more than half of it: regions are being found then, and the stays that were seen are not theirs.
     pub fn is_growing(&self, now_ns: u64) -> bool {
         self.fault_ns * 2 > now_ns.saturating_sub(self.began_ns)
     }
@@ -378,12 +378,12 @@ impl Phase {
         self.open.filter(|_| self.contest.is_none())
     }
 
-    /// Whether any page is open without its region.
+    /// True if any page is open without its region.
     pub fn has_guests(&self) -> bool {
         self.contest.is_some() || !self.guests.is_empty()
     }
 
-    /// Whether a page is open without its region.
+    /// True if a page is open without its region.
     pub fn is_guest(&self, index: u32) -> bool {
         let contest = self.contest.iter();
         let mut pages = contest.flat_map(|contest| contest.mine.into_iter().chain([contest.theirs]));

@@ -1,4 +1,4 @@
-//! What the policy has found and done, for whoever reports it.
+//! The findings and actions of the policy, for reports.
 
 use super::partition::{Kind, RegionId};
 use super::scheduler::Regions;

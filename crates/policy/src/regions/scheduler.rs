@@ -53,7 +53,7 @@ pub struct Regions {
     pub(super) alone: Alone,
     /// When each cpu's next phase begins.
     next_phase_ns: Vec<u64>,
-    /// What phases have taken of each cpu's time, and looks and tables of that of each cpu in use.
+    /// The part of each cpu's time that phases have taken; and the part of the time of each cpu in use that looks and tables have taken.
     phases_ns: Vec<u64>,
     shared_ns: u64,
     /// Cpus whose threads ran lately; at least one.
@@ -109,7 +109,7 @@ impl Regions {
         }
     }
 
-    /// What there is a number of for each cpu gets its room when the world is first seen.
+    /// Allocates the values of each cpu when the world is first seen.
     fn meet_world(&mut self, world: &World) {
         if !self.next_phase_ns.is_empty() {
             return;
@@ -166,7 +166,7 @@ impl Regions {
                 for region in entered.regions {
                     self.show_region(region, actions);
                 }
-                // Whatever the region's kind, who touches a page may go on.
+                // Whatever the region's kind, the thread that touches a page may go on.
                 self.closing.open_at(touched.page, index, touched.cpu, actions);
                 self.counts.spent.regioning_ns += ns + self.rules.fault_ns;
                 self.phases_ns[touched.cpu as usize] += ns + self.rules.fault_ns;
@@ -182,8 +182,8 @@ impl Regions {
         }
     }
 
-    /// What it takes in a phase to open and to close what a touch has changed. Each region of several pages has a table of its own, as
-    /// each cache has, so that another region is another table; pages that come alone, or join a region, are entries.
+    /// The time in a phase to open and to close the pages that a touch has changed. Each region of several pages has a table of its
+    /// own, as each cache has, so that another region is another table; pages that come alone, or join a region, are entries.
     fn opening_ns(&self, entered: &Entered) -> u64 {
         let several = |region: &RegionId| self.partition.region(*region).pages.len() >= SEVERAL;
         let table_ns = match entered.regions.iter().any(several) {
@@ -245,7 +245,7 @@ impl Regions {
         self.work(self.rules.flush_ns, actions);
     }
 
-    /// What it takes to change the tables of the caches as they have been changed.
+    /// Adds the time for the changes of the caches' tables.
     fn change_entries(&mut self, actions: &mut Vec<Action>) {
         let ns = self.closing.take_changed() * self.rules.entry_ns;
         self.counts.spent.tables_ns += ns;
@@ -274,7 +274,7 @@ impl Regions {
         }
         let due = world.now_ns >= self.next_phase_ns[cpu as usize] && self.domains.count() > 1 && self.scans > 0;
         match &self.phase {
-            // Where the cpu has nothing to run any more, another one's tick ends its phase.
+            // If the cpu has nothing to run any more, another cpu's tick ends its phase.
             Some((_, phase)) if world.now_ns >= phase.ends_ns => {
                 self.end_phase(self.tick_of(world.now_ns), world, actions);
             }
@@ -303,14 +303,14 @@ impl Regions {
         now_ns - now_ns % self.rules.phase_ns
     }
 
-    /// Whether phases and looks may take so much more of a cpu's time.
+    /// True if phases and looks may take so much more of a cpu's time.
     fn may_take(&self, cpu: u32, more_ns: u64, now_ns: u64) -> bool {
         let taken_ns = self.phases_ns[cpu as usize] + self.shared_ns + more_ns;
         let within = |cost: u64| u128::from(taken_ns) * 1000 <= u128::from(now_ns) * u128::from(cost);
         self.rules.cost.is_none_or(within)
     }
 
-    /// Whether regions of any address space could gain, by its working set alone.
+    /// True if regions of any address space could gain, by its working set alone.
     fn could_pay(&self, page_bytes: u64) -> bool {
         let (bytes, caches, bounds) = (self.domains.bytes, self.domains.count(), &self.rules.bounds);
         let mut spaces = self.running().filter(|(_, space)| space.rests == 0);
@@ -382,7 +382,7 @@ impl Regions {
             *soon += 1;
             rest_ns / EAGER
         } else {
-            // Where nothing comes of it, it is looked at more and more seldom.
+            // If phases change nothing, they come more and more seldom.
             rest_ns << self.idle_phases.min(SELDOM)
         };
         // A thread that goes from cpu to cpu has no more phases than one that stays.
@@ -445,7 +445,7 @@ fn bits_of(bits: &mut Vec<Bits>, index: u32) -> &mut Bits {
 }
 
 impl Policy for Regions {
-    /// Where frames are is not its matter, but who runs where is.
+    /// This policy does not choose frames, but it chooses the cpus of threads.
     fn place(&mut self, touch: &Touch, _world: &World) -> Placement {
         let space = self.spaces.entry(touch.page.space).or_default();
         space.saw(touch.thread, touch.cpu, self.scans);

@@ -1,4 +1,4 @@
-//! What is known of an address space: its threads, how long they stay in a region, and what was made of that.
+//! The known facts about an address space: its threads, how long they stay in a region, and the decisions made from that.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use results::RegionsVerdict;
 #[derive(Default)]
 pub(super) struct Space {
     pub verdict: RegionsVerdict,
-    /// Whether its regions are spread over caches.
+    /// True if its regions are spread over caches.
     pub spread: bool,
     /// The cache that all of it has.
     pub cache: Option<u32>,
@@ -30,7 +30,7 @@ pub(super) struct Space {
     pub found: u64,
 }
 
-/// Where a thread was seen, and when it was moved last, if no phase came in between.
+/// The place where a thread was seen, and the time of its last move, if no phase came in between.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Thread {
     pub cpu: u32,
@@ -87,7 +87,7 @@ impl Space {
         (thread.cpu, thread.seen) = (cpu, scans);
     }
 
-    /// Whether it was in use lately. A process that has ended, or waits for long, needs no cache.
+    /// True if it was in use lately. A process that has ended, or waits for long, needs no cache.
     pub fn is_running(&self, since: u64) -> bool {
         is_recent(self.found, since)
     }
@@ -107,7 +107,7 @@ impl Space {
     }
 }
 
-/// Whether it was seen after that scan; before the first, everything was.
+/// True if it was seen after that scan; before the first, everything was.
 fn is_recent(seen: u64, since: u64) -> bool {
     since == 0 || seen > since
 }

@@ -1,4 +1,4 @@
-//! Threads go to the cache of the region that they touch (Lee12, section 2.2.2), and what is done where that happens too often.
+//! Threads go to the cache of the region that they touch (Lee12, section 2.2.2); and the measures if that happens too often.
 
 use std::collections::{HashMap, HashSet};
 
@@ -107,7 +107,7 @@ impl Regions {
         }
         let mut gave_up = Vec::new();
         for (&number, space) in &mut self.spaces {
-            // What came before is of the time in which caches were filled.
+            // Earlier stays are of the time in which caches were filled.
             if std::mem::take(&mut space.fills) {
                 space.followed = Stays::default();
             }

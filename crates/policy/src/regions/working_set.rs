@@ -1,4 +1,4 @@
-//! How much of a region is in use: from the access bits of its pages in the last 32 scans (Lee12, section 4).
+//! The part of a region that is in use: from the access bits of its pages in the last 32 scans (Lee12, section 4).
 
 /// The bits of one page, the latest scan in the lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

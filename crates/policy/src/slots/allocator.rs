@@ -3,7 +3,7 @@
 //! # How a request is decided
 //!
 //! 1. **How many colors.** The slot's bytes divided by those of a color, rounded down, but at least 1: so
-//!    a cache cut into equal slots (the paper's Figure 4) always fits. Who wants a whole data set to fit
+//!    a cache cut into equal slots (the paper's Figure 4) always fits. A caller that wants a whole data set to fit
 //!    rounds its size up to whole colors first. Only the caches of the data set's cpus are concerned, each with so many.
 //! 2. **Which colors.** A page has one color in all caches, so a data set has the same ones everywhere. A
 //!    private slot takes unspecified colors. A shared slot first takes colors that are already shared, on
@@ -36,7 +36,7 @@ pub type SetId = Id<Set>;
 #[derive(Debug)]
 pub struct Allocator {
     pub(super) caches: Caches,
-    /// The cache of each cpu; [`NONE`] where it has none.
+    /// The cache of each cpu; [`NONE`] if it has none.
     pub(super) cache_of: Vec<u32>,
     pub(super) used: Vec<Used>,
     owners: Table<Owned>,
@@ -50,7 +50,7 @@ pub struct Allocator {
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What an application has.
+/// The slots and data sets of an application.
 #[derive(Debug, Default)]
 pub struct Owned {
     slots: Vec<SlotId>,
@@ -111,20 +111,20 @@ pub struct Grant {
     pub kind: Kind,
 }
 
-/// What is free, in bytes of cache.
+/// The free space, in bytes of cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
     /// Each cache that was asked for.
     pub caches: Vec<Free>,
     pub color_bytes: u64,
-    /// What private slots on one cache each can have, over all caches.
+    /// The bytes available to private slots on one cache each, over all caches.
     pub bytes: u64,
-    /// What a private slot on all these caches can have in each.
+    /// The bytes available in each of these caches to a private slot on all of them.
     pub together: u64,
 }
 
 impl Space {
-    /// What each of `threads` can have if they share alike.
+    /// The share of each of `threads` if they share alike.
     pub fn per_thread(&self, threads: u32) -> u64 {
         self.bytes / u64::from(threads.max(1))
     }
@@ -159,7 +159,7 @@ impl Allocator {
         &self.caches
     }
 
-    /// What a color of a cache is used for; `None` where there is no such cache or color.
+    /// The use of a color of a cache; `None` if there is no such cache or color.
     pub fn status(&self, cache: usize, color: u32) -> Option<Status> {
         let used = self.used.get(cache)?;
         (color < self.caches.colors).then(|| used.status(color))
@@ -326,7 +326,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// What is free on the caches of these cpus.
+    /// The free space on the caches of these cpus.
     pub fn available(&mut self, cpus: &[u32]) -> Result<Space, Refused> {
         self.concern(cpus)?;
         self.free_for(Kind::Private);

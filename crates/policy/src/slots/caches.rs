@@ -1,6 +1,6 @@
 //! The shared caches whose colors are given out.
 
-/// What a slot is for (Ding11 section 3.1).
+/// The purpose of a slot (Ding11 section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -10,7 +10,7 @@ pub enum Kind {
     Shared,
 }
 
-/// What a color of a cache is used for (Ding11 section 3.2).
+/// The use of a color of a cache (Ding11 section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Not given to any slot.

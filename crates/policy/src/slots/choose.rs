@@ -15,7 +15,7 @@ pub(super) enum Prefer {
     Most,
 }
 
-/// What is needed again and again, kept so that a choice allocates nothing but its answer.
+/// Buffers that are reused, so that a choice allocates nothing but its answer.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
     open: Words,
@@ -30,7 +30,7 @@ impl Choice {
     ///
     /// Two colors touch if they follow one another, as do the last and the first: frames one after another in
     /// memory have such colors. A color is passed over if, with it, the rest could no longer be chosen
-    /// without touching. Where that cannot be had at all, what is missing comes from the touching
+    /// without touching. If that cannot be had at all, the missing colors come from the touching
     /// colors with the fewest (or most) frames.
     ///
     /// `eligible` has at least `count` colors, none of them chosen already.
@@ -55,7 +55,7 @@ impl Choice {
         let apart = can_be_apart(&self.open, open, colors, count);
         let mut missing = count;
         self.touching.clear();
-        // A color that is chosen closes at most three. Where so many are open, none of the best ones is passed over, and no
+        // A color that is chosen closes at most three. If so many are open, none of the best ones is passed over, and no
         // other one is looked at.
         let roomy = open >= 3 * count;
         let (of, most) = if roomy {
@@ -164,7 +164,7 @@ pub(super) fn keep(words: &mut [u64], holds: impl Fn(u32) -> bool) {
     }
 }
 
-/// What [`close`] took out: at most a color and its two neighbors.
+/// The colors that [`close`] took out: at most a color and its two neighbors.
 struct Closed {
     colors: [u32; 3],
     len: u32,
@@ -193,7 +193,7 @@ fn close(words: &mut [u64], colors: u32, color: u32) -> Closed {
     closed
 }
 
-/// Whether `count` of the colors can be chosen so that none touch; `population` is how many there are.
+/// True if `count` of the colors can be chosen so that none touch; `population` is how many there are.
 fn can_be_apart(words: &[u64], population: u32, colors: u32, count: u32) -> bool {
     // Each color that is chosen closes at most itself and two more.
     population.div_ceil(3) >= count || (population >= count && most_apart(words, colors) >= count)

@@ -14,7 +14,7 @@ pub fn on_huge_pages(bytes: u64, huge: u64) -> u64 {
 pub struct Times {
     /// Nothing is on huge pages.
     pub small: Pair,
-    /// What the system puts on huge pages is there.
+    /// The data that the system puts on huge pages is there.
     pub huge: Pair,
 }
 
@@ -25,12 +25,12 @@ pub struct Pair {
     pub colored: u64,
 }
 
-/// What colors save and what they cost, in nanoseconds.
+/// The savings and the costs of colors, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weighed {
     /// Saved by fewer misses of the caches: where no page is huge, translation is the same with colors and without.
     pub gain: i64,
-    /// What huge pages save the run without colors, and do not save it with them: walks and page faults of the colored data.
+    /// The saving of huge pages that a run without colors has and a run with them has not: walks and page faults of the colored data.
     pub loss: i64,
 }
 
@@ -44,7 +44,7 @@ impl Weighed {
         }
     }
 
-    /// Whether the colors cost more than they save. Else what they save on huge pages is `gain - loss`.
+    /// True if the colors cost more than they save. Otherwise they save `gain - loss` on huge pages.
     pub fn is_refused(&self) -> bool {
         self.loss > 0 && self.loss > self.gain
     }
@@ -70,7 +70,7 @@ mod tests {
         })
     }
 
-    /// Whatever the times, what is gained less what is lost is what the colors save of the run on huge pages.
+    /// Whatever the times, the gain less the loss is the saving of the colors for the run on huge pages.
     #[test]
     fn gain_and_loss_come_to_what_is_saved_on_huge_pages() {
         for (small, huge) in [((100, 80), (70, 75)), ((100, 80), (90, 72)), ((100, 120), (90, 120))] {

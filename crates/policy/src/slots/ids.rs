@@ -25,7 +25,7 @@ impl<T> Id<T> {
         self.0
     }
 
-    /// What [`Id::number`] gave. Any other number is that of nothing, which every request says.
+    /// Takes a number that [`Id::number`] gave. Any other number names nothing, and every request reports that.
     pub fn from_number(number: u64) -> Self {
         Id(number, PhantomData)
     }

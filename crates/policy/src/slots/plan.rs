@@ -20,7 +20,7 @@
 //! | `data.slot` | | a slot's name; `none`: do not keep it in the cache (as few colors as can be, shared) |
 //! | `data.cpus` | all that the program may use | cpus whose threads use the data, as `[0, 2]` |
 //!
-//! Several entries may name one slot: they use it in turn (Ding11 section 3.1). Where several entries fit a
+//! Several entries may name one slot: they use it in turn (Ding11 section 3.1). If several entries fit a
 //! block, the first one counts.
 //!
 //! ```
@@ -57,10 +57,10 @@ use super::Kind;
 /// Most slots, and most entries for data, in one plan.
 pub const PLAN_LIMIT: usize = 4096;
 
-/// Slots, and what is placed in them. Serialized it has no comments; people write it as [`Plan::read`] reads it.
+/// Slots, and the data in them. Serialized it has no comments; people write it as [`Plan::read`] reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What stands above it all as a comment: where the plan is from. Not read back.
+    /// Comments above the plan: its origin. Not read back.
     #[serde(skip)]
     pub about: Vec<String>,
     pub slots: Vec<PlannedSlot>,
@@ -107,7 +107,7 @@ pub enum What {
 }
 
 impl What {
-    /// Whether a block of `bytes` that `stack` asked for (innermost frame first) is meant.
+    /// True if this names a block of `bytes` that `stack` (innermost frame first) asked for.
     pub fn is_block(&self, stack: &[Frame], memory: Memory, bytes: u64) -> bool {
         match self {
             What::Symbol { .. } => false,
@@ -119,7 +119,7 @@ impl What {
         }
     }
 
-    /// Whether the variable `name`, of the file at the path `module`, is meant.
+    /// True if this names the variable `name` of the file at the path `module`.
     pub fn is_variable(&self, name: &str, module: &str) -> bool {
         match self {
             What::Symbol { symbol, module: only } => {

@@ -1,17 +1,17 @@
-//! Which data sets to protect and which to confine: from how many misses each would have alone in a part of the cache,
+//! Chooses the data sets to protect and to confine: from the misses that each would have alone in a part of the cache,
 //! to [`Plan`]s worth trying.
 //!
-//! Colors go to whoever saves most misses with them: the lookahead algorithm of utility-based cache partitioning
-//! (Qureshi and Patt, MICRO 2006, section 3.4, algorithm 1), over data structures in the place of programs. It looks beyond steps of one
-//! color, so that a structure that is reused only as a whole is seen. Whoever saves enough is
-//! *protected*: a private slot as large as the knee of its curve. What brings many lines into the cache and has no use
-//! for them there is *confined*: shared slots, the smallest that do (Ding11, section 3.1: strong and weak locality).
+//! Colors go to the structures that save most misses with them: the lookahead algorithm of utility-based cache partitioning
+//! (Qureshi and Patt, MICRO 2006, section 3.4, algorithm 1), over data structures in the place of programs. It looks beyond
+//! steps of one color, so that a structure that is reused only as a whole is seen. A structure that saves enough is
+//! *protected*: a private slot as large as the knee of its curve. A structure that brings many lines into the cache and has no
+//! use for them there is *confined*: shared slots, the smallest that do (Ding11, section 3.1: strong and weak locality).
 
 use super::{Caches, Kind, Plan, PlannedData, PlannedSlot, What};
 
 /// A part of all misses below which nothing is worth a slot.
 const WORTH: f64 = 0.01;
-/// What a curve may lose to a smaller slot: this part of what the slot saves.
+/// The loss of a curve by a smaller slot that is still allowed: this part of the slot's saving.
 const KNEE: f64 = 0.01;
 /// A structure is weak if a small slot costs it no more than this part of its lookups.
 const WEAK: f64 = 0.05;
@@ -22,10 +22,10 @@ const SMALL: u32 = 4;
 /// Structures that colors are dealt to.
 const MOST: usize = 64;
 
-/// What was measured of a data structure, over all shared caches.
+/// The measurements of a data structure, over all shared caches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What people call it, and a plan.
+    /// Its name for people, and in a plan.
     pub name: String,
     pub what: What,
     pub bytes: u64,
@@ -38,7 +38,7 @@ pub struct Measured {
     pub alone: Vec<u64>,
 }
 
-/// What becomes of a data structure.
+/// The treatment of a data structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A private slot.
@@ -65,7 +65,7 @@ pub struct Part {
 pub struct Proposal {
     pub plan: Plan,
     pub parts: Vec<Part>,
-    /// Misses that it saves at most, as the curves say; negative where it costs some.
+    /// Misses that it saves at most, as the curves say; negative if it costs some.
     pub saves: i64,
 }
 
@@ -76,7 +76,7 @@ pub enum Nothing {
     Quiet,
     /// Nearly all misses are first uses.
     Cold,
-    /// What is reused is reused too late for any part of the cache, or nothing drives it out.
+    /// Reuse comes too late for any part of the cache, or nothing evicts the reused lines.
     NoReuse,
 }
 
@@ -105,7 +105,7 @@ pub fn propose(caches: &Caches, misses: u64, measured: &[Measured]) -> Result<Ve
         .filter_map(|&at| confine(caches, misses, measured, at))
         .collect();
     if protected.is_empty() {
-        // Confining helps only whoever is left, and nobody has a use for more.
+        // Confining helps only the structures that are left, and none of them has a use for more.
         return Err(Nothing::NoReuse);
     }
     let both = |protected: &[Part]| protected.iter().chain(&confined).cloned().collect::<Vec<_>>();
@@ -123,7 +123,7 @@ pub fn propose(caches: &Caches, misses: u64, measured: &[Measured]) -> Result<Ve
     Ok(proposals.collect())
 }
 
-/// What the curves say that a partition saves. Data without a part of its own is taken to have all that is left to itself, so
+/// The saving of a partition, by the curves. Data without a part of its own is taken to have all that is left to itself, so
 /// this is the most that can be hoped for.
 fn saves(caches: &Caches, measured: &[Measured], parts: &[Part]) -> i64 {
     let private = parts.iter().filter(|part| part.role == Role::Protect);
@@ -137,11 +137,11 @@ fn saves(caches: &Caches, measured: &[Measured], parts: &[Part]) -> i64 {
     measured.iter().enumerate().map(saved).sum()
 }
 
-/// Who gets a private slot, and how large: the lookahead of utility-based partitioning.
+/// Chooses the structures that get a private slot, and its size: the lookahead of utility-based partitioning.
 fn protect(caches: &Caches, worth: u64, measured: &[Measured], candidates: &[usize]) -> Vec<Part> {
     let mut left = room(caches);
     let mut given = vec![0u32; candidates.len()];
-    // Without a slot of its own, data has what it has now.
+    // Without a slot of its own, data has its present share.
     let misses = |place: usize, colors: u32| match colors {
         0 => measured[candidates[place]].misses,
         colors => at(&measured[candidates[place]].alone, colors),
@@ -210,7 +210,7 @@ fn room(caches: &Caches) -> u32 {
     caches.colors - (caches.colors / 8).max(1)
 }
 
-/// Whether a structure has so little use for the cache that it can do with a small part of it.
+/// The part of the cache for a structure that has little use for it; `None` if it needs more.
 fn confine(caches: &Caches, all: u64, measured: &[Measured], place: usize) -> Option<Part> {
     let of = &measured[place];
     let allowed = of.misses + (WEAK * of.accesses as f64) as u64;
@@ -368,7 +368,7 @@ mod tests {
             plan.data.iter().map(|data| data.slot).collect::<Vec<_>>(),
             [Some(0), None, None]
         );
-        // What is written is what is read.
+        // A plan that is written is read back the same.
         let read = Plan::read(&plan.write(), "proposal.toml").unwrap();
         let slots = |plan: &Plan| {
             plan.slots
@@ -385,7 +385,7 @@ mod tests {
         assert!(proposals[3].parts.iter().all(|part| part.role == Role::Protect));
     }
 
-    /// What a small part costs a structure is taken off: 10000 of the scan beside the vector.
+    /// The cost of a small part to a structure is subtracted: 10000 of the scan beside the vector.
     #[test]
     fn a_partition_that_costs_as_much_as_it_saves_is_known() {
         let scan = measured("scan", 20_000, 0, |colors| if colors < 12 { 30_000 } else { 20_000 });

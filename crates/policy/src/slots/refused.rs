@@ -1,4 +1,4 @@
-//! Why a request was refused, with what is free.
+//! The reasons for a refusal, with the free space.
 
 use super::Kind;
 
@@ -73,7 +73,7 @@ pub enum Refused {
     TooMany(u32),
 }
 
-/// What is free of a cache.
+/// The free space of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Free {
     /// Its place in [`Caches::cpus`](super::Caches::cpus).

@@ -67,7 +67,7 @@ impl ColorSet {
         self.words.iter().enumerate().flat_map(bits)
     }
 
-    /// Whether the two have a color in common.
+    /// True if the two have a color in common.
     pub fn meets(&self, other: &ColorSet) -> bool {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }

@@ -1,4 +1,4 @@
-//! What is taken of a cache.
+//! The used colors of a cache.
 
 use super::choose::{Words, holds};
 use super::{ColorSet, Kind, Status};

@@ -1,4 +1,4 @@
-//! What the processes tell each other: words at the beginning of the shared pages.
+//! The words by which the processes communicate, at the beginning of the shared pages.
 //!
 //! All accesses are sequentially consistent: a process that attaches takes its slot and then looks at the epoch, a writer
 //! changes the epoch and then looks at the slots, and one of them must see the other.
@@ -61,7 +61,7 @@ impl Control {
         Ok(())
     }
 
-    /// Whether this is what another process made, and can be shared with it.
+    /// Checks that another process made this and that it can be shared with that process.
     pub fn check(&self, bytes: usize) -> Result<(), Error> {
         let (length, copies) = (self.length(), self.get(COUNT) as usize);
         let room = length
@@ -106,7 +106,7 @@ impl Control {
         (0..self.get(COUNT) as usize).map(node).collect()
     }
 
-    /// Which copies have memory and hold what the master holds while the epoch is odd.
+    /// The copies that have memory and equal the master while the epoch is odd.
     pub fn filled(&self) -> Vec<bool> {
         (0..self.get(COUNT) as usize)
             .map(|copy| self.get(FILLED + copy) != 0)
@@ -125,7 +125,7 @@ impl Control {
         !epoch.is_multiple_of(2)
     }
 
-    /// The next epoch, for whoever has the lock. Post: all processes are told.
+    /// The next epoch, for the holder of the lock. Post: all processes are told.
     pub fn advance(&self) -> u32 {
         let next = match self.epoch().wrapping_add(1) {
             0 => FIRST,
@@ -172,8 +172,8 @@ impl Control {
             take()
         });
         let slot = slot.ok_or(Error::Crowded { most: PROCESSES })?;
-        // What the one before acknowledged, if it is the epoch, is true of this process: it maps the master, and where
-        // anybody waits the epoch is even.
+        // The previous owner's acknowledgment, if it is of the present epoch, holds for this process too: it maps the master, and if
+        // anybody waits, the epoch is even.
         self.set(place(slot, ACKNOWLEDGED), 0);
         Ok(slot)
     }
@@ -213,7 +213,7 @@ impl Control {
         }
     }
 
-    /// The lock of writers, for the process of this slot. Who died with it has lost it.
+    /// The lock of writers, for the process of this slot. A process that died with it has lost it.
     ///
     /// Pre: no other thread of this process has it or waits for it.
     pub fn lock(&self, slot: usize) -> Locked<'_> {
@@ -242,8 +242,8 @@ impl Control {
         Owner(self.get(place(slot, OWNER)))
     }
 
-    /// Whether no thread of a slot's process has our pages mapped at their address: it ended, or became another program.
-    /// Where that may not be known, it is there.
+    /// True if no thread of a slot's process has our pages mapped at their address: it ended, or became another program.
+    /// If that may not be known, the process counts as alive.
     fn is_gone(&self, owner: Owner) -> bool {
         let pid = owner.pid();
         if pid == std::process::id() {
@@ -260,7 +260,7 @@ impl Control {
         }
     }
 
-    /// Whether a thread of another process has our pages mapped at their address.
+    /// True if a thread of another process has our pages mapped at their address.
     fn is_mapped(&self, thread: u32) -> bool {
         let window = Span::new(self.address(), self.length().next_multiple_of(PAGE));
         let listed = mappings::all(Some(thread)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One process's part: its window on one of the copies, which it turns as the epoch says, and what it does as the writer.
+//! One process's part: its window on one of the copies, which it turns by the epoch, and its work as the writer.
 
 use std::io;
 use std::ptr::NonNull;
@@ -46,7 +46,7 @@ pub struct Shown {
 #[derive(Default)]
 pub struct Writer {
     lock: Mutex<()>,
-    /// The number of the thread that has it; 0: nobody. What a thread stored itself is all that matters to it.
+    /// The number of the thread that has it; 0: nobody. A thread compares it only with its own number, which it stored itself.
     thread: AtomicU32,
 }
 
@@ -57,7 +57,7 @@ pub struct Writing<'a>(
 );
 
 impl Writer {
-    /// The lock; `None` where the calling thread has it already.
+    /// The lock; `None` if the calling thread has it already.
     pub fn begin(&self) -> Option<Writing<'_>> {
         let me = sys::affinity::this_thread();
         if self.thread.load(SeqCst) == me {

@@ -1,8 +1,8 @@
 //! Every order of steps of a few processes that attach, read, write, replicate, move between nodes and exit at any moment.
 //!
 //! One state is the shared control block, the contents of all copies, and what each process has mapped and is about to do.
-//! In each state that can come up, whatever a process could read by its mapping must be what the master holds: no read is
-//! stale, ever. No write is lost. Where nothing can happen any more, nobody waits.
+//! In each state that can come up, every byte that a process could read by its mapping must be the master's: no read is
+//! stale, ever. No write is lost. If nothing can happen any more, nobody waits.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -25,7 +25,7 @@ enum Life {
     Gone,
 }
 
-/// What a process's caller is at.
+/// The state of a process's caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Call {
     None,
@@ -64,14 +64,14 @@ struct Process {
 struct World {
     /// Odd: replicated.
     epoch: u8,
-    /// Of the processes, who has a slot.
+    /// The processes that have a slot.
     slots: [bool; PROCESSES],
     lock: Option<usize>,
     master: u8,
     replicas: [u8; 2],
     filled: [bool; 2],
     written: u8,
-    /// What may still begin.
+    /// The calls that may still begin.
     writes: u8,
     replications: u8,
     moves: u8,
@@ -91,7 +91,7 @@ enum Fault {
     FillsWhatIsStillRead,
 }
 
-/// What is read where nothing was written yet, or the memory was given back.
+/// The value that is read if nothing was written yet, or if the memory was given back.
 const EMPTY: u8 = u8::MAX;
 
 impl World {
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// What could be read now must be what the master holds.
+    /// Every value that could be read now must be the master's.
     fn check(&self) -> Result<(), String> {
         for process in &self.processes {
             let reads = match process.mapped {
@@ -318,7 +318,7 @@ impl World {
     }
 }
 
-/// How many states there are, or what is wrong in one of them.
+/// The number of states, or the error in one of them.
 fn explore(fault: Fault) -> Result<usize, String> {
     let mut seen = HashSet::from([World::new()]);
     let mut todo = VecDeque::from([World::new()]);

@@ -1,4 +1,4 @@
-//! What the table of the store is made of: numbers and bytes that all processes of a run read alike.
+//! The records of the store's table: numbers and bytes that all processes of a run read alike.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -10,7 +10,7 @@ pub const WHY: usize = 160;
 pub struct Head {
     pub magic: u64,
     pub copies: u64,
-    /// Where the next copy begins.
+    /// The place at which the next copy begins.
     pub next: u64,
     pub processes: u64,
 }

@@ -42,7 +42,7 @@ pub fn body(comparison: &Comparison) -> (Markup, Vec<Picture>) {
     sections.page(&header)
 }
 
-/// Time before and after, by data structure, line and cause. The tables of what is better and worse have its numbers.
+/// Time before and after, by data structure, line and cause. The tables of gains and losses have its numbers.
 fn picture(sections: &mut Sections, comparison: &Comparison) {
     let lists = [
         ("Data structures", comparison.structures.as_deref()),

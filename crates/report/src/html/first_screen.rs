@@ -1,4 +1,4 @@
-//! What a page begins with, and a terminal's screen too: what was looked at, what to do, where the time goes.
+//! The beginning of a page, and of a terminal's output: the subject, the things to do, the parts of the time.
 
 use std::iter::once;
 
@@ -61,7 +61,7 @@ fn facts(advice: &Advice) -> String {
     facts.join(", ")
 }
 
-/// What to do, the largest gain first.
+/// The things to do, the largest gain first.
 pub fn to_do(advice: &Advice) -> Markup {
     html! {
         @if !advice.todo.is_empty() {
@@ -113,7 +113,7 @@ fn item(todo: &Todo) -> Markup {
     }
 }
 
-/// Where the time goes, in one bar with its numbers below.
+/// The parts of the time, in one bar with its numbers below.
 pub fn time_bar(outcome: &Outcome) -> Markup {
     let parts = time_parts(outcome);
     let before = |at: usize| parts[..at].iter().map(|part| part.1).sum::<f64>() * 100.0;

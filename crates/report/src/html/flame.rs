@@ -1,4 +1,4 @@
-//! Stall by call stack as a flame graph: what is waited for, and what of it the largest change would avoid.
+//! Stall by call stack as a flame graph: the waiting time, and the part of it that the largest change would avoid.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
     bars
 }
 
-/// Innermost first, without those that called `main`: what the C library does before is the same in every program.
+/// Innermost first, without those that called `main`: the C library's work before it is the same in every program.
 fn from_main<'a>(of: &Profile, frames: &'a [u32]) -> &'a [u32] {
     let is_main = |frame: &u32| {
         let frame = of.frames.get(*frame as usize);

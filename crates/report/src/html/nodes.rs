@@ -8,7 +8,7 @@ use crate::table::{Cell, Column, Role, Table};
 
 pub const TITLE: &str = "Traffic between memory nodes";
 
-/// Nothing where each node serves itself.
+/// Nothing if each node serves itself.
 pub fn section(sections: &mut Sections, of: &HomesAdvice) {
     let crosses =
         |(from, row): (usize, &Vec<u64>)| row.iter().enumerate().any(|(to, misses)| from != to && *misses > 0);

@@ -1,4 +1,4 @@
-//! The frame of a page: what it may load (nothing), how it looks, its pictures' data, and the scripts that draw them.
+//! The frame of a page: its permissions (none), its style, its pictures' data, and the scripts that draw them.
 //!
 //! The plotting library is part of the page, as is all else: `assets/README.md` says which one and why. No script and no style
 //! runs but those whose hashes the page names, so that nothing that a result holds can.
@@ -15,7 +15,7 @@ use super::text::Text;
 const STYLE: &str = include_str!("style.css");
 /// The plotting library.
 const PLOTS: &str = include_str!("../../assets/echarts.min.js");
-/// What makes a picture of data.
+/// The script that draws a picture from data.
 const DRAW: &str = include_str!("pictures.js");
 
 pub fn page(title: &str, pictures: &[Picture], body: &Markup) -> String {
@@ -44,7 +44,7 @@ pub fn page(title: &str, pictures: &[Picture], body: &Markup) -> String {
     page.into_string() + "\n"
 }
 
-/// What the page may do: be styled and scripted by what stands in it, and nothing else.
+/// The permissions of the page: its own styles and scripts, and nothing else.
 fn policy(scripts: &[&str]) -> String {
     let sources = |texts: &[&str]| match texts {
         [] => "'none'".to_string(),

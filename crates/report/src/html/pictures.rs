@@ -1,4 +1,4 @@
-//! Pictures: what is drawn, as data, and the place in the page where it is. `pictures.js` draws it.
+//! Pictures: their data, and their place in the page. `pictures.js` draws them.
 
 use maud::{Markup, html};
 use results::Verdict;
@@ -26,7 +26,7 @@ pub struct View {
 pub enum Drawing {
     /// A number for each pair of a row and a column, as a color.
     Heat {
-        /// What the columns are.
+        /// The meaning of the columns.
         along: String,
         columns: Vec<String>,
         rows: Vec<Row>,
@@ -37,13 +37,13 @@ pub enum Drawing {
     },
     /// Bars, each below the one that it is a part of.
     Flame { bars: Vec<Bar> },
-    /// What was waited for before and after, one below the other.
+    /// Waiting times before and after, one below the other.
     Pairs { rows: Vec<Pair> },
     /// Circles, and lines between them.
     Graph { nodes: Vec<Node>, edges: Vec<Edge> },
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -62,7 +62,7 @@ pub struct Mark {
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub name: String,
-    /// What else there is to say of it.
+    /// Further remarks.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
     pub values: Vec<u64>,
@@ -81,7 +81,7 @@ pub struct Pair {
 pub struct Bar {
     pub name: String,
     pub depth: u32,
-    /// Where it begins, and its length.
+    /// Its begin, and its length.
     pub from: u64,
     pub ns: u64,
 }
@@ -111,7 +111,7 @@ impl Picture {
         }
     }
 
-    /// Where it is drawn: tabs for its views, the drawing, and what stands there where nothing draws.
+    /// The frame of the drawing: tabs for its views, the drawing, and a text for readers that draw nothing.
     pub fn place(&self, caption: &str) -> Markup {
         html! {
             figure id=(self.id) {

@@ -9,7 +9,7 @@ const TITLE: &str = "Where placements gain";
 /// A smaller part of the time is no difference.
 const SAME: f64 = 0.005;
 
-/// Nothing where no placement that was simulated gains. The tables of policies and of what would bring data near have the numbers.
+/// Nothing if no placement that was simulated gains. The tables of policies and of what would bring data near have the numbers.
 pub fn section(sections: &mut Sections, advice: &Advice) {
     let Some(base) = advice.base() else { return };
     let before = base.time_ns.wall;

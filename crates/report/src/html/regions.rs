@@ -10,7 +10,7 @@ const TITLE: &str = "Regions over time";
 /// Moments of the picture: of more, each so manyth.
 const MOMENTS: usize = 128;
 
-/// Nothing where the run formed no regions.
+/// Nothing if the run formed no regions.
 pub fn section(sections: &mut Sections, outcome: &Outcome) {
     let Some(of) = outcome.regions.as_ref().filter(|of| !of.moments.is_empty()) else {
         return;

@@ -10,7 +10,7 @@ pub fn name(text: &str) -> Markup {
     html! { span.name { (Text(&short(text))) } }
 }
 
-/// A sentence in which what is between backticks is code.
+/// A sentence; words between backticks are code.
 pub fn prose(text: &str) -> Markup {
     html! {
         @for (at, part) in text.split('`').enumerate() {

@@ -77,7 +77,7 @@ fn over_time(name: &str, of: &Timeline, rows: Vec<Row>, unit: Unit) -> View {
     }
 }
 
-/// Where phases begin, as far as there are intervals.
+/// The beginnings of phases, as far as there are intervals.
 fn marks(of: &Timeline, intervals: u64) -> Vec<Mark> {
     let mark = |phase: &TimelinePhase| Mark {
         column: (phase.begin_ns / of.interval_ns.max(1)) as usize,
@@ -121,7 +121,7 @@ fn blocks(of: &Timeline, values: impl Fn(&TimelineBlock) -> Vec<u64>) -> Vec<Row
     of.blocks.iter().map(row).collect()
 }
 
-/// An address, with its process where there are several.
+/// An address, with its process if there are several.
 fn place(of: &Timeline, block: &TimelineBlock) -> String {
     match block.process {
         u32::MAX => "other processes".to_string(),
@@ -143,7 +143,7 @@ fn by_thread(of: &Timeline) -> View {
     }
 }
 
-/// What each waited in each of some parts of the time.
+/// The waiting time of each row in each of some parts of the time.
 fn table(title: &str, what: &str, of: &Timeline, rows: &[TimelineRow]) -> Table {
     let intervals = rows.iter().map(|row| row.stall_ns.len()).max().unwrap_or(0);
     let together = intervals.div_ceil(PARTS).max(1);

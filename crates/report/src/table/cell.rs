@@ -1,4 +1,4 @@
-//! A cell: what it holds, exactly, and how people read it.
+//! A cell: its exact content, and its text for people.
 
 use results::{bytes, change, count, percent, short, time};
 
@@ -33,7 +33,7 @@ pub enum Rounding {
     Words(String),
 }
 
-/// What a cell holds.
+/// The content of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// There is nothing to be said here.
@@ -47,7 +47,7 @@ pub enum Value {
     Bar(f64),
 }
 
-/// What a cell means for whoever reads it.
+/// The meaning of a cell for its reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tone {
     #[default]
@@ -80,7 +80,7 @@ impl Tone {
 pub struct Cell {
     value: Value,
     tone: Tone,
-    /// Whether the cell above it says the same: text leaves it blank then.
+    /// True if the cell above it says the same: text leaves it blank then.
     again: bool,
 }
 
@@ -123,7 +123,7 @@ impl Cell {
         Cell::of(Value::Number(Exact::Whole(value), Rounding::Count))
     }
 
-    /// A count, faint where it is nothing.
+    /// A count, faint if it is nothing.
     pub fn quiet(value: u64) -> Cell {
         let tone = if value == 0 { Tone::Faint } else { Tone::Plain };
         Cell::count(value).toned(tone)
@@ -141,7 +141,7 @@ impl Cell {
         Cell::of(Value::Number(Exact::Real(fraction), Rounding::Percent))
     }
 
-    /// A part of a whole; nothing where there is no whole.
+    /// A part of a whole; nothing if there is no whole.
     pub fn part(part: u64, all: u64) -> Cell {
         match all {
             0 => Cell::empty(),
@@ -149,7 +149,7 @@ impl Cell {
         }
     }
 
-    /// How a number compares with another, good where it is less.
+    /// How a number compares with another, good if it is less.
     pub fn change(value: f64, base: f64) -> Cell {
         let ratio = if base > 0.0 { value / base } else { 1.0 };
         let tone = if value < base { Tone::Good } else { Tone::Bad };
@@ -206,7 +206,7 @@ impl Cell {
         self.tone
     }
 
-    /// Whether text leaves it blank, since the cell above it says the same.
+    /// True if text leaves it blank, since the cell above it says the same.
     pub fn is_again(&self) -> bool {
         self.again
     }
@@ -220,7 +220,7 @@ impl Cell {
         }
     }
 
-    /// What people read; a bar is drawn instead.
+    /// The text for people; a bar is drawn instead.
     pub fn words(&self) -> String {
         untied(&self.tied())
     }
@@ -236,7 +236,7 @@ impl Cell {
         }
     }
 
-    /// What a terminal shows.
+    /// The text for a terminal.
     pub(super) fn shown(&self) -> String {
         match &self.value {
             _ if self.again => String::new(),

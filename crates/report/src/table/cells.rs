@@ -6,9 +6,9 @@ use super::cell::{Cell, Exact, Rounding, Tone, Value};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cells {
     marks: Vec<Mark>,
-    /// By cell: a whole number, or the bits of a real one, or 0. Empty where no cell has a number.
+    /// By cell: a whole number, or the bits of a real one, or 0. Empty if no cell has a number.
     numbers: Vec<u64>,
-    /// By cell: where its text ends in `texts`; it begins where the one above it ends. Empty where no cell has a text.
+    /// By cell: where its text ends in `texts`; it begins where the one above it ends. Empty if no cell has a text.
     ends: Vec<usize>,
     texts: String,
     /// The roundings that the cells have.
@@ -60,22 +60,22 @@ impl Cells {
         self.has
     }
 
-    /// Whether a cell is empty, or its value is not known.
+    /// True if a cell is empty, or its value is not known.
     pub fn is_missing(&self, at: usize) -> bool {
         matches!(self.marks[at].kind, Kind::Empty | Kind::Unknown)
     }
 
-    /// All numbers, with 0 where one is missing; `None` where a cell has another kind of value.
+    /// All numbers, with 0 if one is missing; `None` if a cell has another kind of value.
     pub fn whole_numbers(&self) -> Option<&[u64]> {
         (!self.has.text && !self.has.real && self.has.whole).then_some(&self.numbers)
     }
 
-    /// All texts on end, and where each ends; a missing one has no length. `None` where a cell has another kind of value, or none has any.
+    /// All texts on end, and where each ends; a missing one has no length. `None` if a cell has another kind of value, or none has any.
     pub fn only_texts(&self) -> Option<(&str, &[usize])> {
         (self.has.text && !self.has.real && !self.has.whole).then_some((&self.texts, &self.ends))
     }
 
-    /// The number of a cell, where it has one.
+    /// The number of a cell, if it has one.
     pub fn number(&self, at: usize) -> Option<Exact> {
         match self.marks[at].kind {
             Kind::Whole => Some(Exact::Whole(self.numbers[at])),

@@ -1,4 +1,4 @@
-//! A table as HTML: what it means and nothing of how it looks.
+//! A table as HTML: its meaning and nothing of its appearance.
 //!
 //! Classes say what a cell holds and what it means; `data-value` has the exact number, in the `data-unit` of its column.
 
@@ -10,7 +10,7 @@ use crate::escape::Text;
 impl Table {
     /// The table as one element, ready to be put into a page.
     pub fn html(&self) -> String {
-        // The first name of a row is what the row is about.
+        // The first name of a row is its subject.
         let about = self.columns.iter().position(|column| column.role == Role::Label);
         let table = html! {
             table {

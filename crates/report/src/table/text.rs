@@ -7,7 +7,7 @@ use super::{Cell, Column, Layout, Table, Tone};
 pub const HEADING: Style = Style::new().bold();
 pub const FAINT: Style = Style::new().dimmed();
 pub const PLAIN: Style = Style::new();
-/// What must not be passed over.
+/// The style of text that must not be overlooked.
 pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Columns of space between two columns of a table.
@@ -28,7 +28,7 @@ impl Tone {
     }
 }
 
-/// What is written of a cell, and how.
+/// The text of a cell, and its style.
 struct Written {
     text: String,
     style: Style,
@@ -158,7 +158,7 @@ pub fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A text in at most `width` columns, what is too much left out of its middle.
+/// A text in at most `width` columns; the surplus is left out of its middle.
 pub fn cut(text: &str, width: usize) -> String {
     let characters: Vec<char> = text.chars().collect();
     if characters.len() <= width {
@@ -172,7 +172,7 @@ pub fn cut(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// What does not leave a line for the next one in the middle of a text.
+/// A space at which a line is not broken.
 const TIE: char = '\u{a0}';
 
 /// A text that is not broken into lines.

@@ -11,7 +11,7 @@ const SEEN: f64 = 0.001;
 /// Parts of the time that are smaller are not shown.
 const SEEN_SHARE: f64 = 0.0005;
 
-/// Where the time goes under the baseline.
+/// The parts of the time under the baseline.
 pub fn shares(advice: &Advice) -> Table {
     let mut table = Table::new(
         format!("Where the time goes under {}", advice.baseline),
@@ -25,7 +25,7 @@ pub fn shares(advice: &Advice) -> Table {
     );
     let working = || advice.shares.iter().filter(|share| !share.is_waiting());
     let largest = working().map(|share| share.fraction).fold(0.0, f64::max);
-    // What is too small to be seen is in the JSON.
+    // Shares that are too small to be seen are in the JSON.
     for share in working().filter(|share| share.fraction >= SEEN_SHARE) {
         let tone = if share.part == "busy" { Tone::Good } else { Tone::Bad };
         let mut classes: Vec<_> = share.classes.iter().collect();

@@ -1,4 +1,4 @@
-//! Why data misses, and what to do about it.
+//! The reasons why data misses, and the cures.
 
 use results::{Cause, short};
 
@@ -13,7 +13,7 @@ const SEEN: f64 = 0.05;
 
 pub const TITLE: &str = "Causes and changes";
 
-/// The causes: share of the time, what the change gains, where, and why.
+/// The causes: share of the time, gain of the change, place, and reason.
 pub fn causes(causes: &[Cause], top: Top) -> Table {
     let mut columns = vec![Column::new(Role::Share, "time")];
     let simulated = causes.iter().any(|cause| cause.gain.is_some());

@@ -1,4 +1,4 @@
-//! Two versions of a program side by side: misses, and what is better and what is worse.
+//! Two versions of a program side by side: misses, gains and losses.
 
 use results::{ComparedMisses, ComparedRow, Comparison, Difference, Verdict, short};
 
@@ -35,7 +35,7 @@ fn lists(comparison: &Comparison) -> [List<'_>; 4] {
     ]
 }
 
-/// Misses, what is better, and what is worse. A list of which there is nothing is no table.
+/// Misses, gains, and losses. An empty list is no table.
 pub fn of_comparison(comparison: &Comparison, top: Top) -> Vec<Table> {
     let mut tables = vec![misses(comparison)];
     tables.extend(changed(comparison, "Better", Verdict::Better, top));
@@ -53,7 +53,7 @@ fn misses(comparison: &Comparison) -> Table {
             Column::new(Role::Change, "change"),
         ],
     );
-    // What nothing missed needs no row.
+    // A cache without misses needs no row.
     let missed = |cache: &&ComparedMisses| cache.misses.before > 0 || cache.misses.after > 0;
     for cache in comparison.misses.iter().filter(missed) {
         table.row([
@@ -66,7 +66,7 @@ fn misses(comparison: &Comparison) -> Table {
     table
 }
 
-/// How a figure changed; faint where that is not told from chance.
+/// How a figure changed; faint if that is not told from chance.
 fn change(difference: &Difference) -> Cell {
     let change = Cell::change(difference.after as f64, difference.before as f64);
     let change = match (difference.before, difference.after) {
@@ -134,7 +134,7 @@ fn named(row: &ComparedRow) -> String {
     }
 }
 
-/// What is the same on both sides, counted: `12 lines, 1 data structure`; empty where all has changed.
+/// The entries that are the same on both sides, counted: `12 lines, 1 data structure`; empty if all have changed.
 pub fn unchanged(comparison: &Comparison) -> String {
     let counted = lists(comparison).into_iter().filter_map(|list| {
         let same = |row: &&ComparedRow| row.time_ns.verdict == Verdict::Same;

@@ -1,10 +1,10 @@
-//! What was found of this machine: its facilities, and its memory manager.
+//! The facilities of this machine, and its memory manager.
 
 use results::{DaemonStatus, Doctor, Works};
 
 use crate::table::{Cell, Column, Role, Table, Tone};
 
-/// Every facility, what it is for, what was found, and what to change.
+/// Every facility, its purpose, its state, and the change that would mend it.
 pub fn doctor(found: &Doctor) -> Table {
     let mut table = Table::new(
         "Facilities of Linux, for this user",

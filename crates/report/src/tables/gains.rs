@@ -1,4 +1,4 @@
-//! What changes would gain: another order of the work, cache slots, hints for page colors.
+//! The gains of changes: another order of the work, cache slots, hints for page colors.
 
 use results::{CdpcAdvice, SlotAdvice, WorkAdvice, bytes};
 
@@ -35,7 +35,7 @@ pub fn work(advice: &WorkAdvice) -> Table {
     table
 }
 
-/// Who is protected and who is confined, with misses before and after.
+/// The protected and the confined structures, with misses before and after.
 pub fn partition(advice: &SlotAdvice) -> Table {
     let mut table = Table::new(
         format!("Cache slots: a partition of {}", advice.cache),
@@ -77,7 +77,7 @@ pub fn partition(advice: &SlotAdvice) -> Table {
     table
 }
 
-/// The other policies beside `cdpc`, the arrays that conflict, and what the hints are of.
+/// The other policies beside `cdpc`, the arrays that conflict, and the subject of the hints.
 pub fn cdpc(advice: &CdpcAdvice, top: Top) -> Vec<Table> {
     let mut tables = vec![rivals(advice)];
     if !advice.arrays.is_empty() {

@@ -5,7 +5,7 @@ use results::{HomesAdvice, RemoteReason, RemoteStructure, count};
 use super::Top;
 use crate::table::{Cell, Column, Role, Table, Tone};
 
-/// Below this part of the time that cpus work, what is remote is not shown.
+/// Below this part of the time that cpus work, remote data is not shown.
 pub const MATTERS: f64 = 0.01;
 
 /// A structure with a smaller part of the remote misses is counted, not shown.
@@ -74,7 +74,7 @@ fn touches(structure: &RemoteStructure) -> Option<String> {
     misplaced.then(|| format!("touched first at {}", touches.collect::<Vec<_>>().join("; ")))
 }
 
-/// What was simulated to bring data near, the fastest first.
+/// The remedies that were simulated to bring data near, the fastest first.
 pub fn remedies(advice: &HomesAdvice) -> Table {
     let columns = [
         Column::new(Role::Share, "gain"),

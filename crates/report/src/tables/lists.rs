@@ -1,4 +1,4 @@
-//! What there is to choose from: policies and machines.
+//! The choices: policies and machines.
 
 use policy::{Entry, Kind, Range};
 

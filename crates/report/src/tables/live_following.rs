@@ -43,8 +43,12 @@ pub fn live_following(report: &LiveFollowing, verdict: Option<String>) -> Table 
             count(report.calls)
         ),
     ));
-    let share = report.own_ns as f64 / report.wall_ns.max(1) as f64;
-    facts.push(("own time", format!("{} of a cpu", percent(share))));
+    let of_a_cpu = |ns: u64| percent(ns as f64 / report.wall_ns.max(1) as f64);
+    let awake = match report.awake_ns {
+        0 => String::new(),
+        ns => format!(", and {} in idle class to keep cpus from sleeping", of_a_cpu(ns)),
+    };
+    facts.push(("own time", format!("{} of a cpu{awake}", of_a_cpu(report.own_ns))));
     Table::of_facts("A thread that follows its data", facts)
 }
 
@@ -76,6 +80,9 @@ mod tests {
             move_ns: 9_100,
             closed_by: LiveClosing::Mprotect,
             kept_awake: 2,
+            wall_ns: 1000,
+            own_ns: 20,
+            awake_ns: 500,
             moves: 3,
             stepped_aside: Some("it began a second thread".into()),
             ..LiveFollowing::default()
@@ -93,5 +100,6 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("9.10 us by mprotect"), "{text}");
+        assert!(text.contains("2.0% of a cpu, and 50.0% in idle class"), "{text}");
     }
 }

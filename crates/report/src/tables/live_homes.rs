@@ -1,4 +1,4 @@
-//! What became of pages that follow their users.
+//! The outcome for pages that follow their users.
 
 use results::{HomesInterval, HomesProcess, HomesReplication, LiveHomes, ReplicationMode, bytes, count, percent};
 
@@ -83,7 +83,7 @@ fn moved(report: &LiveHomes) -> String {
     )
 }
 
-/// Which way of replication ran, and what it cost.
+/// The way of replication that ran, and its cost.
 fn replicated(copies: &HomesReplication) -> String {
     let (name, users) = match copies.mode {
         ReplicationMode::Text => ("program text", many(copies.users, "process", "processes")),

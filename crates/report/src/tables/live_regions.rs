@@ -19,7 +19,7 @@ pub fn live_regions(report: &LiveRegions) -> Table {
         true => "no process was placed".to_string(),
         false => "dry run: nothing was changed; `--act` places them".to_string(),
     };
-    // The answer first, then what it rests on.
+    // The answer first, then its basis.
     let mut facts: Vec<(&str, String)> = vec![("mode", mode)];
     let name = if report.acted { "done" } else { "would do" };
     let from = report.actions.len().saturating_sub(LISTED);
@@ -27,7 +27,7 @@ pub fn live_regions(report: &LiveRegions) -> Table {
     if report.actions.is_empty() {
         facts.push(("why", report.why.clone()));
     }
-    // Where nothing was done, nothing is to be expected of it either.
+    // If nothing was done, it cannot have an effect either.
     let decided = !report.actions.is_empty();
     let fullest = report.fullest_before_bytes.zip(report.fullest_after_bytes);
     if let Some((before, after)) = fullest.filter(|_| decided) {
@@ -99,7 +99,7 @@ fn cpus(thousandths: u32) -> String {
     format!("{:.2}", f64::from(thousandths) / 1000.0)
 }
 
-/// What is known of the load of caches: nothing before there was a decision, and one that changes nothing decides no other.
+/// The known load of caches: none before there was a decision; a decision that changes nothing brings no new one.
 #[derive(Clone, Copy)]
 enum Loads {
     None,

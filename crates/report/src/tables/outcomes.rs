@@ -47,7 +47,7 @@ pub fn times(outcomes: &[Outcome]) -> Table {
         ("sequential", |outcome| outcome.time_ns.sequential),
         ("synchronization", |outcome| outcome.time_ns.synchronization),
     ];
-    // What no run spends time on needs no column.
+    // A part that no run spends time on needs no column.
     let parts = parts
         .iter()
         .filter(|(name, _)| if replayed { !whole(name) } else { *name != "cpus work" })

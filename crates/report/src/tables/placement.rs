@@ -4,7 +4,7 @@ use results::{MeasuredWay, PlacedRun};
 
 use crate::table::{Cell, Column, Role, Table};
 
-/// What all others are compared with: the order that the simulation begins with.
+/// The baseline of all others: the order that the simulation begins with.
 const IN_ORDER: &str = "in order";
 
 /// The ways beside each other. Changes are against `in order`, which was predicted and measured, too.
@@ -43,7 +43,7 @@ pub fn measured_ways(run: &PlacedRun) -> Table {
     table
 }
 
-/// What became of the threads, in a line.
+/// The outcome for the threads, in a line.
 pub fn placed(run: &PlacedRun) -> String {
     let all = run.placed + run.missing;
     let mut text = format!("{} of {all} threads placed ({})", run.placed, run.way);

@@ -1,4 +1,4 @@
-//! What references waited for by class, the bus, and the program's prefetches; each only where there is something to say.
+//! Waiting time of references by class, the bus, and the program's prefetches; each only if there is something to say.
 
 use results::{Outcome, StallByClass};
 
@@ -60,7 +60,7 @@ pub fn bus(outcomes: &[Outcome]) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// What became of prefetches.
+/// The outcome of prefetches.
 pub fn prefetches(outcomes: &[Outcome]) -> Option<Table> {
     let mut table = Table::new(
         "Prefetches of the program",

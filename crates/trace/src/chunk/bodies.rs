@@ -1,15 +1,15 @@
-//! What is remembered of the bodies of a chunk.
+//! The memory of the bodies of a chunk.
 
 use super::encode::{WIDTHS, address};
 
-/// What no link can be.
+/// A value that no link can have.
 pub(super) const NOTHING: u64 = u64::MAX;
 
 /// A body that the chunk has used.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     pub(super) head: u64,
-    /// What came after its last site the last time ([`link`]).
+    /// The successor of its last site the last time ([`link`]).
     pub(super) link: u64,
     /// The body that was run next the last time.
     pub(super) follow: u32,
@@ -60,7 +60,7 @@ pub(super) const NO_SITES: Four = Four {
 };
 
 impl Four {
-    /// Whether all is as foreseen; if so, it is learned.
+    /// Returns true if all addresses are as predicted; they are learned then.
     #[inline(always)]
     pub(super) fn confirm(&mut self, addresses: &[u64; 4]) -> bool {
         let lanes = addresses.iter().zip(&self.last).zip(&self.stride).zip(&self.which);

@@ -6,7 +6,7 @@ use crate::limits;
 use crate::model::{Op, Ref, Site, Timed};
 use crate::varint::Cursor;
 
-/// What the decoder remembers of a site. 32 bytes: two to a cache line.
+/// The decoder's memory of a site. 32 bytes: two to a cache line.
 #[derive(Clone, Copy)]
 struct Local {
     habit: Habit,
@@ -26,7 +26,7 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Default)]
 pub struct Decoder {
     locals: Vec<Local>,
-    /// Whether the chunk names a site of wide references.
+    /// True if the chunk names a site of wide references.
     wide: bool,
 }
 
@@ -108,7 +108,7 @@ pub fn wide_bytes(refs: &[Ref]) -> usize {
 }
 
 impl Decoder {
-    /// Fills `refs` and `events` from a payload; the error says what is wrong with it.
+    /// Fills `refs` and `events` from a payload; the error describes the fault in it.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -118,7 +118,7 @@ impl Decoder {
     ) -> Result<(), &'static str> {
         let columns = Columns::cut(payload)?;
         self.names(&columns, sites)?;
-        // What the buffer held is overwritten, so that only growth has to be initialised.
+        // The buffer's old content is overwritten, so that only growth has to be initialised.
         refs.resize(columns.refs_count, EMPTY);
         self.references(&columns, refs)?;
         if self.wide && wide_bytes(refs) > limits::WIDE_BYTES {
@@ -170,7 +170,7 @@ impl Decoder {
         let (mut site_at, mut insns_at, mut delta_at) = (0usize, 0usize, 0usize);
         let mut here = NOBODY;
         let mut before = 0u64;
-        // What the site before foresees.
+        // The prediction of the site before.
         let (mut next, mut insns) = (NOBODY, 0u8);
         for (out, &token) in refs.iter_mut().zip(columns.tokens) {
             if token > ADDRESS {

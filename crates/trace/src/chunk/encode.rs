@@ -25,12 +25,12 @@ pub struct Encoder {
     names: Vec<u8>,
 }
 
-/// What the encoder remembers of a site. 32 bytes: two to a cache line.
+/// The encoder's memory of a site. 32 bytes: two to a cache line.
 #[derive(Clone, Copy)]
 struct Known {
     habit: Habit,
     /// All but the address of the reference that came next the last time ([`but_address`]), so that
-    /// one comparison decides whether all of it was foreseen.
+    /// one comparison decides if all of it was predicted.
     next: u64,
     /// Number in the trace's table.
     site: u32,
@@ -38,7 +38,7 @@ struct Known {
     op: Op,
 }
 
-/// What no reference can be: there are not so many sites.
+/// A value that no reference can have: there are not so many sites.
 const NOTHING: u64 = u64::MAX;
 
 const UNKNOWN: Known = Known {

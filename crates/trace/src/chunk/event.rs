@@ -5,7 +5,7 @@ use crate::limits;
 use crate::model::{Allocation, Event, Timed};
 use crate::varint::{Cursor, put, put_signed};
 
-/// What the numbers of an event are differences to.
+/// The previous values, to which the numbers of an event are differences.
 #[derive(Default)]
 struct Before {
     at: u32,
@@ -125,7 +125,7 @@ fn fields(event: &Event, before: &mut Before, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads `count` events of a chunk of `refs` references. The error says what is wrong with them.
+/// Reads `count` events of a chunk of `refs` references. The error describes the fault in them.
 pub fn decode(bytes: &[u8], count: usize, refs: u32, events: &mut Vec<Timed>) -> Result<(), &'static str> {
     let mut cursor = Cursor::new(bytes);
     let mut before = Before::default();

@@ -9,7 +9,7 @@
 //!   has last shown twice in a row.
 //!
 //! A reference that both foresee costs one token byte of zero, and zstd makes little of a row of
-//! zeros. What was not foreseen goes to further columns. [`Habit`] is the second predictor; `encode`
+//! zeros. Values that were not predicted go to further columns. [`Habit`] is the second predictor; `encode`
 //! and `decode` are the two sides; `runs` is `encode` for references that come in runs of superblocks. README.md gives the layout byte by byte.
 
 mod bodies;
@@ -33,7 +33,7 @@ const HEAD_NUMBERS: usize = 8;
 const ADDRESS: u8 = 0x0f;
 /// The site was not foreseen: a literal follows, and one of the instructions.
 const NEW_SITE: u8 = 0x10;
-/// The site was foreseen, the instructions were not.
+/// The site was predicted, the instructions were not.
 const NEW_INSNS: u8 = 0x20;
 
 /// Address codes 0 to 8 are the bytes of a difference to the foreseen address; these two are one
@@ -44,7 +44,7 @@ const BESIDE_2: u8 = 10;
 const AGAIN: u8 = 11;
 const ADDRESS_CODES: u8 = 12;
 
-/// What addresses a site has touched, as far as it is remembered.
+/// The addresses that a site has touched, as far as they are remembered.
 #[derive(Clone, Copy)]
 struct Habit {
     last: u64,
@@ -92,7 +92,7 @@ impl Habit {
         self.last = addr;
     }
 
-    /// Learns the address that was foreseen: what [`Habit::learn`] comes to then.
+    /// Learns the address that was predicted: the result of [`Habit::learn`] in that case.
     #[inline(always)]
     fn confirm(&mut self, addr: u64) {
         self.seen = self.stride;

@@ -2,7 +2,7 @@
 //!
 //! A body is a stretch of a program that is entered at its top: its sites follow one another every
 //! time. So only its first site has to be foreseen, and the addresses of four sites are compared
-//! with what was foreseen at once. What comes out is the same chunk that [`super::Encoder`] makes of
+//! with the predicted ones at once. The result is the same chunk that [`super::Encoder`] makes of
 //! single references, but that a site is named once for each body that has it: within a body each
 //! site then has one successor for ever.
 
@@ -13,7 +13,7 @@ use crate::error::TraceError;
 use crate::limits;
 use crate::model::Ref;
 
-/// What [`crate::Writer::runs`] is given of a body.
+/// The description of a body that [`crate::Writer::runs`] takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     /// Its references without addresses; the instructions of the first count from the entry.
@@ -69,7 +69,7 @@ impl Coder {
         std::mem::replace(&mut self.encoded, encoded)
     }
 
-    /// What it holds in memory, in references' worth.
+    /// Its memory, in references' worth.
     pub fn weight(&self) -> usize {
         self.encoded.refs + 3 * self.known.len() + 8 * self.fours.len() + self.table.len() / 4
     }
@@ -102,7 +102,7 @@ impl Coder {
             let refs = match stopped {
                 Stopped::Unusual => break false,
                 Stopped::Last => continue,
-                // What wide references touch is counted one by one.
+                // Lines that wide references touch are counted one by one.
                 Stopped::New(head) => {
                     match bodies(head).filter(|body| body.refs.iter().all(|r| r.size <= limits::WIDE)) {
                         Some(body) if self.enter(head, body, words, &mut at, carried, stop) => continue,
@@ -133,7 +133,7 @@ impl Coder {
         let known = self.known.as_mut_slice();
         let fours = self.fours.as_mut_slice();
         let (mut cur, mut here) = (self.cur as usize, self.here as usize);
-        // What the two foresee, already in hand.
+        // The predictions of the two, already in hand.
         let (mut follow, mut foreseen) = (known[cur].follow as usize, known[here].link);
         let (mut at, mut carried) = (*from, *carry);
         let (mut done, mut run) = (encoded.refs, 0);
@@ -202,14 +202,14 @@ impl Coder {
             at = end;
         };
         (self.cur, self.here) = (cur as u32, here as u32);
-        // What was run is what references count, but for what is carried in and out.
+        // References count the instructions that were run, but for those that are carried in and out.
         encoded.instructions += *carry + run - carried;
         encoded.refs = done;
         (*from, *carry) = (at, carried);
         stopped
     }
 
-    /// The first run of a body in the chunk; false where it is not usual or has no room.
+    /// The first run of a body in the chunk; false if it is not usual or has no room.
     #[inline(never)]
     fn enter(
         &mut self,
@@ -355,7 +355,7 @@ enum Stopped {
     Room(usize),
 }
 
-/// What became of a run's addresses.
+/// The outcome for a run's addresses.
 enum Addresses {
     Encoded,
     /// They are not all addresses.
@@ -363,7 +363,7 @@ enum Addresses {
     NoRoom,
 }
 
-/// The addresses of a run, of which not all were foreseen, or which are more than four; their tokens
+/// The addresses of a run, of which not all were predicted, or which are more than four; their tokens
 /// begin at `done`. Not part of the loop, so that the loop has the processor's registers to itself.
 #[inline(never)]
 fn encode(fours: &mut [Four], addresses: &[u64], mut before: u64, encoded: &mut Encoded, done: usize) -> Addresses {

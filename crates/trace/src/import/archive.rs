@@ -7,10 +7,10 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
 
 use crate::error::{Place, TraceError};
 
-/// What the names of drmemtrace's pieces begin with; a number follows.
+/// The prefix of the names of drmemtrace's pieces; a number follows.
 const CHUNK: &str = "chunk.";
 
-/// The archive's members, and the names of those that are not read though they are `wanted`. Where some are numbered pieces,
+/// The archive's members, and the names of those that are not read though they are `wanted`. If some are numbered pieces,
 /// these are the trace, in the order of their numbers; else all that are `wanted`, in the order of the archive.
 pub fn open(format: &'static str, file: File, wanted: fn(&str) -> bool) -> Result<(Members, Vec<String>), TraceError> {
     let at = Place { line: None, offset: 0 };
@@ -60,13 +60,13 @@ pub fn open(format: &'static str, file: File, wanted: fn(&str) -> bool) -> Resul
     Ok((members, others.filter(|name| wanted(name)).collect()))
 }
 
-/// The folder and the number of a piece; `None` where the name is another's.
+/// The folder and the number of a piece; `None` if the name is another's.
 fn piece(name: &str) -> Option<(&str, u64)> {
     let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
     Some((folder, last.strip_prefix(CHUNK)?.parse().ok()?))
 }
 
-/// Where the packed bytes of an archive's member are, and what they must become.
+/// The packed bytes of an archive's member, and the checks on the unpacked ones.
 struct Member {
     name: String,
     start: u64,
@@ -77,7 +77,7 @@ struct Member {
 }
 
 impl Member {
-    /// Whether it is deflated or stored; `None`: neither.
+    /// `Some(true)`: deflated; `Some(false)`: stored; `None`: neither.
     fn deflated(&self) -> Option<bool> {
         match self.compression {
             zip::CompressionMethod::Deflated => Some(true),

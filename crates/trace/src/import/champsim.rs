@@ -13,7 +13,7 @@
 //! | 32 to 63 | 56 to 87 | four addresses read, 0 for none |
 //! | | 88, 89 | the address space |
 //!
-//! What is left of the 64 and 96 bytes is padding.
+//! The rest of the 64 and 96 bytes is padding.
 //!
 //! Sizes are not recorded: every reference is taken to touch the one byte at its address, that is,
 //! one cache line, as it does in ChampSim. An instruction reads before it writes. Fetches are not
@@ -88,10 +88,10 @@ pub fn read(mut input: Input, process: Process, header: &mut Header, writer: &mu
     }
 }
 
-/// Whether a file that begins so has the longer records. `is_all`: it has nothing more.
+/// True if a file that begins with these bytes has the longer records. `is_all`: these bytes are the whole file.
 ///
-/// Read in the wrong format, what stands for the program counter of most records is an address of data, most of which are
-/// not there. What is in the padding says nothing: not everybody who writes records clears it.
+/// Read in the wrong format, the program counters of most records are addresses of data, and most of these are
+/// not there. The content of the padding tells nothing: not everybody who writes records clears it.
 fn is_cloudsuite(first: &[u8], is_all: bool) -> Result<bool, TraceError> {
     let input = Fit::new(first, INPUT_BYTES);
     let cloudsuite = Fit::new(first, CLOUDSUITE_BYTES);
@@ -136,7 +136,7 @@ struct Fit {
     nowhere: u64,
     /// Those whose program counter is near that of the record before.
     near: u64,
-    /// 1 where a part of a record follows them.
+    /// 1 if a part of a record follows them.
     cut: u64,
 }
 

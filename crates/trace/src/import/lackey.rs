@@ -1,4 +1,4 @@
-//! What Valgrind's lackey prints: `valgrind --tool=lackey --trace-mem=yes --log-file=FILE PROG`.
+//! The output of Valgrind's lackey: `valgrind --tool=lackey --trace-mem=yes --log-file=FILE PROG`.
 //!
 //! ```text
 //! ==123== Lackey, an example Valgrind tool

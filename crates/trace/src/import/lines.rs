@@ -13,7 +13,7 @@ pub struct Lines<R> {
     format: &'static str,
     input: R,
     buffer: Vec<u8>,
-    /// What of the buffer is still to be read.
+    /// The unread part of the buffer.
     from: usize,
     upto: usize,
     ended: bool,
@@ -79,7 +79,7 @@ impl<R: Read> Lines<R> {
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
-    /// Where the current line is.
+    /// The place of the current line.
     pub fn place(&self) -> Place {
         Place {
             line: Some(self.line),

@@ -25,13 +25,13 @@ mod packed;
 mod records;
 mod text;
 
-/// What can be imported.
+/// The formats that can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     /// `<thread> <r|w|m|i> <hex address> <bytes>`, `<thread> begin <hex hint>...`, `<thread> end`, `b <n>`, `#`.
     Text,
-    /// What `valgrind --tool=lackey --trace-mem=yes` prints.
+    /// The output of `valgrind --tool=lackey --trace-mem=yes`.
     Lackey,
     /// Dinero's `din`: `<label> <hex address>`.
     Din,
@@ -72,15 +72,15 @@ impl FromStr for Format {
     }
 }
 
-/// What became of an import.
+/// The outcome of an import.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     pub summary: Summary,
-    /// That of the new trace, which says what is missing in it.
+    /// The header of the new trace, which lists its missing parts.
     pub header: Header,
 }
 
-/// What an import reads.
+/// The input of an import.
 enum From {
     One(packed::Opened),
     /// One file for each thread.
@@ -89,7 +89,7 @@ enum From {
 
 /// Imports a file as a new trace. It may be compressed by gzip, xz or zstd, or be a zip archive; a trace of drmemtrace may be
 /// a folder.
-/// The trace has its name when it is whole ([`Destination`]); where the import fails, what had that name still has it.
+/// The trace has its name when it is whole ([`Destination`]); if the import fails, an older file keeps that name.
 pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Imported, TraceError> {
     let (input, output) = (input.as_ref(), output.as_ref());
     let from = match format {
@@ -128,7 +128,7 @@ pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -
     }
 }
 
-/// Whether both names lead to one file.
+/// True if both names lead to one file.
 fn same(a: &Path, b: &Path) -> bool {
     match (a.metadata(), b.metadata()) {
         (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
@@ -151,7 +151,7 @@ pub fn read(
     read_from(format, from, name, writer).map(|_| ())
 }
 
-/// The answer is the header that says what the format gives.
+/// Returns the header that the format gives.
 fn read_from(format: Format, from: From, name: &str, writer: &mut Writer) -> Result<Header, TraceError> {
     let mut header = header(format, name);
     let process = Process {

@@ -33,7 +33,7 @@ const OTHERS: [(&[u8], &str, &str); 3] = [
     (b"BZh", "bzip2", "unpack it by `bunzip2`"),
 ];
 
-/// What unpacking an xz file may take; `xz -9` takes 65 MiB.
+/// The memory that unpacking an xz file may take; `xz -9` takes 65 MiB.
 const XZ_MEMORY: u64 = 256 << 20;
 
 /// Looks at the first bytes and unpacks what needs unpacking.

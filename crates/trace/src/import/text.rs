@@ -110,7 +110,7 @@ enum Line {
     Work { number: u64, event: Event },
 }
 
-/// One line; `None` for an empty one. The error says what is wrong with it.
+/// One line; `None` for an empty one. The error describes the fault in it.
 fn parse(line: &[u8]) -> Result<Option<Line>, String> {
     let mut rest = line;
     let first = field(&mut rest);

@@ -118,7 +118,7 @@ impl Writer {
         buffer.weight = weight;
     }
 
-    /// The thread's chunk ends: its coder is for whoever comes next.
+    /// The thread's chunk ends: its coder is free for the next thread.
     pub(super) fn uncode(&mut self, mut coder: Box<Coder>) -> crate::chunk::Encoded {
         let encoded = coder.begin(crate::chunk::Encoded::default());
         self.coder = Some(coder);

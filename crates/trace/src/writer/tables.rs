@@ -1,4 +1,4 @@
-//! The tables of a trace: what is known of processes, threads, sites, stacks and names.
+//! The tables of a trace: known facts about processes, threads, sites, stacks and names.
 
 use super::{Buffer, WAITING, Writer};
 use crate::dependence::Dependence;
@@ -8,7 +8,7 @@ use crate::model::{
 };
 
 impl Writer {
-    /// Replaces the header: what is known only at the end.
+    /// Replaces the header: some facts are known only at the end.
     pub fn header(&mut self, header: &Header) {
         self.register.header(header);
     }
@@ -27,7 +27,7 @@ impl Writer {
         number
     }
 
-    /// Replaces what is known of a thread: its name or stack may be learned late.
+    /// Replaces the known facts about a thread: its name or stack may be learned late.
     pub fn update_thread(&mut self, id: ThreadId, thread: Thread) {
         self.register.update_thread(id, thread);
         self.gained(1);
@@ -77,7 +77,7 @@ impl Writer {
         self.gained(new);
     }
 
-    /// Where addresses come from, as far as it was seen; in ascending order of the sites.
+    /// The sources of addresses, as far as they were seen; in ascending order of the sites.
     pub fn dependences(&mut self, dependences: Vec<Dependence>) {
         let new = dependences.len();
         self.register

@@ -1,4 +1,4 @@
-//! What a coloring would cost: the visits of all cpus in caches of their own, block by block.
+//! The predicted cost of a coloring: the visits of all cpus in caches of their own, block by block.
 //!
 //! Each cache has, for each color and each block of a page, as many places as it has ways; the block used longest ago
 //! goes. A block that another cpu has written since is brought again under any coloring. The loops run twice, and the

@@ -1,9 +1,9 @@
-//! What each cpu uses one after the other, as the summaries of the loops describe it: the material that colorings are
+//! The sequence of each cpu's visits, as the summaries of the loops describe it: the material that colorings are
 //! weighed by.
 //!
 //! A loop is gone through in its own order: iteration by iteration, within an iteration along its outermost inner loop,
 //! and at each step through all summaries, since they are used at the same time. A visit is one page with those of
-//! its blocks that are used. What a small first cache would hold anyway is left out: it reaches the external cache once.
+//! its blocks that are used. Reuse that a small first cache would catch is left out: it reaches the external cache once.
 //!
 //! The work is bounded. Blocks become larger, up to whole pages, until there is room; a program that is larger still is
 //! weighed by some of its cpus.
@@ -178,7 +178,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Whether there was room.
+    /// Returns true if there was room.
     fn add(&mut self, a_loop: &'a Loop, every: u32) -> bool {
         let rows: Vec<Row> = a_loop.summaries.iter().map(|summary| self.row(summary)).collect();
         let steps = rows.iter().map(|row| row.outer.1).max().unwrap_or(1).min(STEPS);
@@ -227,7 +227,7 @@ impl<'a> Making<'a> {
             inner.push((stride.abs(), inside.count));
         }
         inner.sort_unstable();
-        // What has no whole block in between is one piece.
+        // Pieces without a whole block in between are one piece.
         while let Some(&(stride, count)) = inner.first()
             && stride <= span + i128::from(self.block_bytes)
         {
@@ -280,7 +280,7 @@ impl<'a> Making<'a> {
         true
     }
 
-    /// What a few iterations use by one summary, in one of so many steps; rotated, they may go on at the beginning.
+    /// The visits of a few iterations by one summary, in one of so many steps; rotated, they may go on at the beginning.
     fn step(&mut self, row: &Row, iteration: u64, iterations: u64, step: u64, steps: u64, total: u64) {
         let first = (i128::from(iteration) + row.rotate).rem_euclid(i128::from(total.max(1)));
         let whole = i128::from(iterations).min(i128::from(total) - first);
@@ -319,7 +319,7 @@ impl<'a> Making<'a> {
         if from >= to || self.room == 0 {
             return;
         }
-        // What lies in an array are addresses.
+        // Offsets within an array are addresses.
         let (from, to) = (from as u64 / self.block_bytes, (to - 1) as u64 / self.block_bytes);
         let blocks = u64::from(self.made.blocks);
         let mut visit: Option<Visit> = None;

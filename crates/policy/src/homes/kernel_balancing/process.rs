@@ -39,7 +39,7 @@ impl Pace {
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     pub cpu_node: u32,
-    /// Where the page is afterwards.
+    /// The node of the page afterwards.
     pub page_node: u32,
     /// It was on the cpu's node.
     pub local: bool,
@@ -97,7 +97,7 @@ fn add(faults: &mut Vec<u64>, node: u32) {
     faults[node] += 1;
 }
 
-/// What was counted before counts half.
+/// Older counts are halved.
 fn decay(faults: &mut Vec<u64>, recent: &mut Vec<u64>) {
     faults.resize(faults.len().max(recent.len()), 0);
     for (node, fault) in faults.iter_mut().enumerate() {
@@ -151,7 +151,7 @@ impl Process {
         scanned
     }
 
-    /// Whether a page may go to the cpu that faults on it (should_numa_migrate_memory). `last`: node and thread of the fault
+    /// True if a page may go to the cpu that faults on it (should_numa_migrate_memory). `last`: node and thread of the fault
     /// before.
     pub fn wants(&self, last: Option<(u32, u32)>, fault: &Fault) -> bool {
         if self.passes <= EARLY && fault.private {

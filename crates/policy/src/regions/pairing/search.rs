@@ -196,7 +196,7 @@ impl Board {
         given
     }
 
-    /// True where the fullest cache is relieved by more than a part of its load afterwards, something does not fit there before, and
+    /// True if the fullest cache is relieved by more than a part of its load afterwards, something does not fit there before, and
     /// what is moved is worth it.
     pub fn relieves(&self, before: u64, after: u64, part: u64, moved: u64) -> bool {
         let smallest = self.domains.iter().map(|domain| domain.bytes).min().flatten();

@@ -14,7 +14,7 @@ const TEXT_LIMIT: usize = 1 << 20;
 /// Highest cpu number that a plan may name.
 const CPU_LIMIT: u32 = 1 << 16;
 
-/// What is wrong with a plan, and where.
+/// An error in a plan, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Not TOML, a key that is missing, or one that there is not.

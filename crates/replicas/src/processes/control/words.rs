@@ -2,7 +2,7 @@
 
 use super::COPIES;
 
-/// Of all: what it is, and of which layout.
+/// Common to all: the kind of the shared pages, and their layout.
 pub const KIND: usize = 0;
 pub const EPOCH: usize = 1;
 pub const LOCK: usize = 2;

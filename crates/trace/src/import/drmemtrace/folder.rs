@@ -31,7 +31,7 @@ pub struct Folder {
     pub others: Vec<String>,
 }
 
-/// What a folder holds.
+/// The content of a folder.
 #[derive(Default)]
 struct Listed {
     files: Vec<PathBuf>,
@@ -68,7 +68,7 @@ impl Folder {
             if !belongs(&name) {
                 continue;
             }
-            // Neither what waits for a writer nor what the system hides is opened.
+            // Neither files that wait for a writer nor files that the system hides are opened.
             if !path.is_file() || name.starts_with('.') {
                 self.others.push(name);
                 continue;
@@ -166,7 +166,7 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Whether it is a trace that was imported or recorded before: these may be called `.trace`, too.
+/// True if it is a trace that was imported or recorded before: these may be called `.trace`, too.
 fn is_ours(path: &Path) -> bool {
     let mut first = [0; FILE_MAGIC.len()];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut first));

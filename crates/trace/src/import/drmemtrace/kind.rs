@@ -2,7 +2,7 @@
 
 use crate::model::Op;
 
-/// What a record is, as far as it matters here.
+/// The kind of a record, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Data(Op),

@@ -7,8 +7,8 @@
 //!
 //! Instructions become fetches and give the data references after them their program counter.
 //! Prefetches of data, for reading or for writing, become prefetches; those of instructions, cache flushes,
-//! instruction encodings and most markers are passed over. What the kernel does for the program is left out and counted.
-//! Windows, and the end of a filtered part, become events. What the recorder left out, and what is not known here, is said in the
+//! instruction encodings and most markers are passed over. The kernel's work for the program is left out and counted.
+//! Windows, and the end of a filtered part, become events. Parts that the recorder left out, and unknown records, are noted in the
 //! header ([`crate::Gaps`]).
 
 mod folder;

@@ -33,12 +33,12 @@ impl Record {
         }
     }
 
-    /// Whether it can be the first of a file.
+    /// True if it can be the first of a file.
     pub fn begins(&self) -> bool {
         Kind::of(self.kind) == Kind::Header && self.value < VERSION_BOUND
     }
 
-    /// Whether it says whose the records after it are.
+    /// True if it names the thread of the records after it.
     pub fn is_thread(&self) -> bool {
         Kind::of(self.kind) == Kind::Thread
     }
@@ -67,12 +67,12 @@ impl From<String> for Fault {
     }
 }
 
-/// How far the reading of one file is.
+/// The state of reading one file.
 #[derive(Default)]
 pub struct Stream {
     /// Threads of the same number are one where this is the same.
     space: usize,
-    /// Whether a later file has the same thread again.
+    /// True if a later file has the same thread again.
     goes_on: bool,
     /// The window that the file is of, where its place says so.
     window: Option<u64>,
@@ -81,10 +81,10 @@ pub struct Stream {
     now: Option<usize>,
     /// The process named last.
     pid: u64,
-    /// Where the kernel works, for no thread: it changes from one to another, or serves a device.
+    /// True while the kernel works for no thread: it changes from one to another, or serves a device.
     switches: bool,
     interrupts: u32,
-    /// Whether filtering has ended, for all threads of a file of one core, and the window in which it is.
+    /// True if filtering has ended, for all threads of a file of one core, and the window in which it is.
     counts: bool,
     reached: Option<u64>,
 }
@@ -108,14 +108,14 @@ struct Doer {
     /// Its number in the trace, once it has done something.
     id: Option<ThreadId>,
     pc: u64,
-    /// Where the instruction after the last one begins.
+    /// The address of the instruction after the last one.
     after: u64,
     window: Option<u64>,
     /// The window from which on the end of its filtering is in its stream.
     counted: Option<u32>,
-    /// Whether the kernel works for it.
+    /// True if the kernel works for it.
     in_call: bool,
-    /// Whether its last instruction was one of the kernel, by its address and not by markers.
+    /// True if its last instruction was one of the kernel, by its address and not by markers.
     in_kernel: bool,
 }
 
@@ -124,7 +124,7 @@ impl Doer {
         self.window.unwrap_or(0) as u32
     }
 
-    /// What stands for a core that has nothing to run.
+    /// True if it stands for a core that has nothing to run.
     fn is_idle(&self) -> bool {
         self.tid as u32 == u32::MAX
     }
@@ -192,7 +192,7 @@ impl Program {
         Ok(())
     }
 
-    /// A file begins, or another within one: nothing of what was said of the one before holds. Where a file is of one core,
+    /// A file begins, or another within one: no statement about the one before holds. If a file is of one core,
     /// it is only the begin of another thread's part.
     fn begin(&mut self, version: u64, stream: &mut Stream) -> Result<(), Fault> {
         if stream.file_type & filetype::CORE_SHARDED == 0 {
@@ -253,7 +253,7 @@ impl Program {
         Ok(writer.event(thread, Event::Window { index })?)
     }
 
-    /// What the thread of the present records does from here on is counted: filtering has ended.
+    /// The work of the thread of the present records is counted from here on: filtering has ended.
     fn count(&mut self, stream: &mut Stream, writer: &mut Writer) -> Result<(), Fault> {
         let doer = self.now(stream)?;
         let index = doer.index();
@@ -265,7 +265,7 @@ impl Program {
         Ok(writer.event(thread, Event::Counted { index })?)
     }
 
-    /// Whether markers say that the kernel works.
+    /// True if markers say that the kernel works.
     fn is_told_kernel(&mut self, stream: &mut Stream) -> Result<bool, Fault> {
         Ok(stream.switches || stream.interrupts > 0 || self.now(stream)?.in_call)
     }
@@ -338,7 +338,7 @@ impl Program {
         Ok(writer.push(thread, reference)?)
     }
 
-    /// The thread has ended. Where it has not, because a file of a later window has it too, its stream goes on.
+    /// The thread has ended. If it has not, because a file of a later window has it too, its stream goes on.
     fn exit(&mut self, stream: &mut Stream, writer: &mut Writer) -> Result<(), Fault> {
         let doer = self.now(stream)?;
         let (space, tid, idle) = (stream.space, doer.tid, doer.is_idle());

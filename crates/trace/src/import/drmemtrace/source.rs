@@ -157,7 +157,7 @@ impl Record {
         self.is_thread().then_some(self.value)
     }
 
-    /// A timestamp. What stands for none, on cores that begin with nothing to run, is none.
+    /// A timestamp. The placeholder for none, on cores that begin with nothing to run, is none.
     fn time(&self) -> Option<u64> {
         (self.is_marker(marker::TIMESTAMP) && self.value != u64::MAX).then_some(self.value)
     }

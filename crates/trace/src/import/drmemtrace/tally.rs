@@ -1,4 +1,4 @@
-//! What of a trace's files is not in what becomes of them, counted, for the header.
+//! Counts of the records of a trace's files that are left out of the result, for the header.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,7 +19,7 @@ pub struct Tally {
     filtered: u64,
     filtered_at_first: u64,
     instructions_only: bool,
-    /// Whether filtering ended somewhere.
+    /// True if filtering ended somewhere.
     counted: bool,
     windows: HashSet<u32>,
 }
@@ -66,7 +66,7 @@ impl Tally {
         self.counted = true;
     }
 
-    /// A file's type, or what is wrong with it.
+    /// Takes a file's type; returns the fault in it.
     pub fn file_type(&mut self, bits: u64) -> Result<(), String> {
         if bits & filetype::ARCH_32_BIT != 0 {
             return Err("this is the trace of a 32-bit program; only 64-bit ones are read".into());
@@ -88,7 +88,7 @@ impl Tally {
         }
     }
 
-    /// One more of what is not known, or that there are too many.
+    /// Counts one more unknown record, or reports that there are too many.
     #[cold]
     pub fn strange(&mut self, what: Strange) -> Result<(), String> {
         *self.unknown.entry(what).or_default() += 1;
@@ -107,7 +107,7 @@ impl Tally {
         }
     }
 
-    /// What all of it comes to.
+    /// The totals.
     pub fn finish(self, other_files: Vec<String>, header: &mut Header) {
         let filtered = match (self.counted, self.filtered_at_first) {
             (false, at_first) => self.filtered | at_first,
