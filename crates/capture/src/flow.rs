@@ -109,8 +109,9 @@ fn followed(slot: u64) -> Option<usize> {
 #[derive(Default)]
 struct Seen {
     times: u32,
-    /// Of these, when its address came from loads.
+    /// Of these, when its address came from loads, and when it came from a single one.
     waits: u32,
+    single: u32,
     on: Vec<(SiteId, u32)>,
 }
 
@@ -331,19 +332,20 @@ impl Dependences {
         if is_locked {
             from.add_all(&thread.locked);
         }
-        let mut waits = false;
+        let mut sources = 0;
         for &(load, at) in from.get() {
             if at + RECENT < thread.instructions {
                 continue;
             }
-            waits = true;
+            sources += 1;
             match seen.on.iter().position(|(known, _)| *known == load) {
                 Some(known) => seen.on[known].1 = seen.on[known].1.saturating_add(1),
                 None if seen.on.len() < COUNTED => seen.on.push((load, 1)),
                 None => {}
             }
         }
-        seen.waits = seen.waits.saturating_add(u32::from(waits));
+        seen.waits = seen.waits.saturating_add(u32::from(sources > 0));
+        seen.single = seen.single.saturating_add(u32::from(sources == 1));
     }
 
     /// The sites whose addresses came from loads at least every other time, with the loads that they came from most; and the
@@ -352,15 +354,27 @@ impl Dependences {
         let waits = |seen: &Seen| seen.times > 0 && seen.waits.saturating_mul(2) >= seen.times;
         let mut table: Vec<Dependence> = (self.seen.into_iter())
             .filter(|(_, seen)| waits(seen))
-            .map(|(site, Seen { waits, mut on, .. })| {
-                // More frequent loads come first; a load that was hardly ever seen is chance.
-                on.sort_unstable_by_key(|&(load, times)| (std::cmp::Reverse(times), load));
-                on.retain(|(_, times)| *times >= waits / 8);
-                on.truncate(MOST);
-                let mut on: Vec<SiteId> = on.into_iter().map(|(load, _)| load).collect();
-                on.sort_unstable();
-                Dependence { site, on }
-            })
+            .map(
+                |(
+                    site,
+                    Seen {
+                        waits, single, mut on, ..
+                    },
+                )| {
+                    let either = u64::from(single) * 16 >= u64::from(waits) * 15;
+                    // More frequent loads come first; a load that was hardly ever seen is chance. The head of a long list is seen once a list.
+                    on.sort_unstable_by_key(|&(load, times)| (std::cmp::Reverse(times), load));
+                    on.retain(|(_, times)| *times >= waits / if either { 64 } else { 8 });
+                    on.truncate(MOST);
+                    let mut on: Vec<SiteId> = on.into_iter().map(|(load, _)| load).collect();
+                    on.sort_unstable();
+                    Dependence {
+                        site,
+                        either: either && on.len() > 1,
+                        on,
+                    }
+                },
+            )
             .filter(|dependence| !dependence.on.is_empty())
             .collect();
         table.sort_unstable_by_key(|dependence| dependence.site);

@@ -13,6 +13,7 @@ struct Load {
     site: u32,
     line: u32,
     on: Vec<u32>,
+    either: bool,
 }
 
 /// The loads of a function that do not read the stack, by their lines in ascending order.
@@ -38,6 +39,7 @@ fn loads(trace: &Trace, function: std::ops::Range<u32>) -> Vec<Load> {
                 site: number as u32,
                 line: line(site.pc).filter(|line| function.contains(line))?,
                 on: on.map(|one| one.on.clone()).unwrap_or_default(),
+                either: on.is_some_and(|one| one.either),
             })
         })
         .collect();
@@ -74,6 +76,18 @@ fn lists_and_trees_wait_for_their_own_loads_and_arrays_for_none() {
     let (next, value): (Vec<&Load>, Vec<&Load>) = list.iter().partition(|load| load.on == [load.site]);
     assert_eq!((next.len(), value.len()), (1, 1));
     assert_eq!(value[0].on, [next[0].site]);
+
+    // Of several lists, the first node is found by its head, and the others as before.
+    let several = loads(&trace, body("lists"));
+    let (of_nodes, heads): (Vec<&Load>, Vec<&Load>) = several.iter().partition(|load| !load.on.is_empty());
+    assert_eq!((of_nodes.len(), heads.len()), (2, 1));
+    let next = of_nodes.iter().find(|load| load.on.contains(&load.site)).unwrap();
+    let mut sources = [heads[0].site, next.site];
+    sources.sort_unstable();
+    for load in of_nodes {
+        assert!(load.on == sources && load.either, "{sources:?} {:?}", load.on);
+    }
+    assert!(!list.iter().any(|load| load.either), "one load is no choice");
 
     // Of a tree, by the `left` or `right` before.
     let tree = loads(&trace, body("search"));

@@ -121,6 +121,7 @@ fn cpus_are_kept_awake_for_closed_pages_alone() {
         let closed = (0..20).any(|seed: u32| {
             let (_, report) = followed(&program, &[&seed.to_string(), "1000"], &folder, &asked);
             assert_eq!((report.exit_code, report.kept_awake), (Some(0), 2));
+            assert_eq!(report.stepped_aside, None);
             assert!(report.touches == 0 || report.awake_ns > 0, "{report:?}");
             report.touches > 0
         });

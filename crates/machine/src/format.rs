@@ -30,6 +30,7 @@
 //! | `cache.prefetch_streams` | 16 | with `stream`: 1 to 256 streams followed at a time |
 //! | `cache.prefetch_lines` | 4 | with `stream`: 1 to 64 lines ahead |
 //! | `cache.prefetch_step` | `prefetch_lines` | with `stream`: the longest step from line to line that belongs to a stream, 1 to 64 |
+//! | `cache.prefetch_pair` | false | with `stream`: whether a lookup that misses brings the other line of its pair, too |
 //! | `cache.prefetch_runs_on` | false | with `stream`: whether a stream brings more the longer it is, and goes on in the next virtual page |
 //! | `cache.prefetch_stride_entries` | none | with `stream`: 1 to 256 instructions whose steps are followed, see [`Stride`] |
 //! | `cache.prefetch_stride_ahead` | 4 | with `prefetch_stride_entries`: 1 to 64 steps ahead |
@@ -251,6 +252,7 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
     let streams = keys.u32("prefetch_streams", lines)?;
     let ahead = keys.u32("prefetch_lines", lines)?;
     let step = keys.u32("prefetch_step", lines)?;
+    let pair = keys.flag("prefetch_pair", lines)?;
     let runs_on = keys.flag("prefetch_runs_on", lines)?;
     let entries = keys.u32("prefetch_stride_entries", lines)?;
     let steps = keys.u32("prefetch_stride_ahead", lines)?;
@@ -264,6 +266,7 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
         ("prefetch_streams", given(streams)),
         ("prefetch_lines", given(ahead)),
         ("prefetch_step", given(step)),
+        ("prefetch_pair", pair.map(|value| value.to_string())),
         ("prefetch_runs_on", runs_on.map(|value| value.to_string())),
         ("prefetch_stride_entries", given(entries)),
     ];
@@ -285,6 +288,7 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
         streams: streams.unwrap_or(usual.streams),
         lines: ahead,
         step: step.unwrap_or(ahead),
+        pair: pair.unwrap_or(false),
         runs_on: runs_on.unwrap_or(false),
         stride: entries.map(|entries| Stride {
             entries,

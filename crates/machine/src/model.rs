@@ -171,6 +171,10 @@ pub struct Prefetch {
     pub lines: u32,
     /// The longest step from line to line that belongs to a stream, 1 to 64.
     pub step: u32,
+    /// A lookup that misses brings the other line of its pair, too: lines `2 k` and `2 k + 1` of a page are a pair.
+    ///
+    /// Intel's optimization manual: the second level's "spatial prefetcher" completes 128 bytes.
+    pub pair: bool,
     /// A stream brings more the longer it is (twice as many lines as it went on for, up to `lines`), and goes on in
     /// the next virtual page.
     ///
@@ -214,6 +218,7 @@ impl Prefetch {
             streams,
             lines,
             step: lines,
+            pair: false,
             runs_on: false,
             stride: None,
         }

@@ -181,6 +181,9 @@ impl Toml {
             if prefetch.step != prefetch.lines {
                 self.key("prefetch_step", prefetch.step);
             }
+            if prefetch.pair {
+                self.key("prefetch_pair", true);
+            }
             if prefetch.runs_on {
                 self.key("prefetch_runs_on", true);
             }

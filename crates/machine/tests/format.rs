@@ -401,6 +401,7 @@ fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
                 inclusive,
                 replacement,
                 prefetch: prefetch.map(|(streams, lines, step, runs_on, stride)| Prefetch {
+                    pair: lines % 2 == 0,
                     streams,
                     lines,
                     step,

@@ -35,11 +35,14 @@ fn a_cache_that_prefetches() {
         Some(Prefetch::new(32, 20))
     );
     assert_eq!(
-        of("prefetch = \"stream\"\nprefetch_lines = 20\nprefetch_step = 2\nprefetch_runs_on = true"),
+        of(
+            "prefetch = \"stream\"\nprefetch_lines = 20\nprefetch_step = 2\nprefetch_pair = true\nprefetch_runs_on = true"
+        ),
         Some(Prefetch {
             streams: 16,
             lines: 20,
             step: 2,
+            pair: true,
             runs_on: true,
             stride: None,
         })
@@ -71,6 +74,10 @@ fn a_cache_that_prefetches() {
         (
             "prefetch = \"stream\"\nprefetch_stride_entries = 1\nprefetch_stride_bytes = 0",
             "m.toml:16: cache[0].prefetch_stride_bytes: found 0; allowed: 1 to 4294967296",
+        ),
+        (
+            "prefetch_pair = false",
+            "m.toml:14: cache[0].prefetch_pair: found false; allowed: nothing, unless the cache has prefetch = \"stream\"",
         ),
         (
             "prefetch_runs_on = true",

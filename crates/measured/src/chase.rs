@@ -1,10 +1,13 @@
 //! Loads that each wait for the one before, over a working set of a given size.
 //!
-//! On huge pages all lines are visited in random order. On small ones, pages are visited in groups in random order, and the lines of
-//! a group in random order, so that the TLB has a page's entry while its lines are visited. Groups are large: processors learn which
-//! lines of a page are used, and memory answers sooner where neighbouring lines were just read. Page by page AMD's Zen 5 takes half of the
-//! time that it takes for a list in random places. With 32 pages in a group a Granite Rapids takes 90 ns for a load from memory, with 512
-//! it takes 155, and 165 where a load may be of any page.
+//! Pages are visited in random order, in groups, and the lines of a group in random order: a page's translation is
+//! needed but once a visit. Groups are as large as second-level TLBs allow: processors learn which lines of a page are used, and memory
+//! answers sooner where neighbouring lines were just read. Page by page AMD's Zen 5 takes half of the time that it takes for a list in
+//! random places. With 32 pages in a group a Granite Rapids takes 90 ns for a load from memory, and 155 with 512. In random order over all
+//! pages it takes 165, of which 10 are page walks of a guest whose host keeps huge pages in small ones.
+//!
+//! Huge pages are used where the system gives them: a first-level TLB has too few entries for a group of small ones. Else working sets
+//! within a group's size are visited in smaller groups.
 //!
 //! Processors bring the other line of a pair along (AMD's up/down prefetcher, Intel's adjacent-line prefetcher), so that half
 //! of a walk over all lines finds its line brought already: on a Zen 3 a load from memory seems to take 90 ns then, and takes
@@ -16,7 +19,7 @@ use std::iter;
 
 use sys::arrays::Array;
 use sys::clock::thread_time;
-use sys::mappings::details;
+use sys::mappings::{Details, details};
 use sys::memory::Span;
 
 use super::{Effort, Point};
@@ -51,7 +54,7 @@ impl Lines {
 pub(super) struct Room {
     /// Each leads to the next one of a walk.
     pub places: Array<u32>,
-    group: usize,
+    is_huge: bool,
 }
 
 impl Room {
@@ -59,21 +62,31 @@ impl Room {
     pub fn of(lines: Lines, bytes: u64) -> Room {
         let mut places = Array::<u32>::new((lines.step() * bytes / 4) as usize);
         places.fill(0);
-        let group = if is_on_huge(&places) { usize::MAX } else { GROUP };
-        Room { places, group }
+        let is_huge = is_on_huge(&places);
+        Room { places, is_huge }
     }
 
     /// Lines of so many bytes in the order of a walk.
     pub fn order(&self, lines: Lines, bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
-        shuffled(lines, bytes, page_bytes, self.group, random)
+        let fits = bytes * lines.step() <= GROUP as u64 * page_bytes;
+        let group = if fits && !self.is_huge { SMALL_GROUP } else { GROUP };
+        shuffled(lines, bytes, page_bytes, group, random)
+    }
+
+    /// The same for several walks side by side, each of which is in another group.
+    pub fn order_of_several(&self, lines: Lines, bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
+        let group = if self.is_huge { GROUP } else { SMALL_GROUP };
+        shuffled(lines, bytes, page_bytes, group, random)
     }
 }
 
-/// Whether all of it is on huge pages.
+/// True if all of it, and of the mappings that it is part of, is on huge pages.
 fn is_on_huge(places: &Array<u32>) -> bool {
-    let bytes = size_of_val(&places[..]);
-    let found = details(Span::new(places.as_ptr() as usize, bytes));
-    found.is_ok_and(|found| found.iter().map(|of| of.huge_bytes).sum::<u64>() >= bytes as u64)
+    let found = details(Span::new(places.as_ptr() as usize, size_of_val(&places[..])));
+    found.is_ok_and(|found| {
+        let is_huge = |of: &Details| of.huge_bytes as usize >= of.mapping.span.bytes;
+        !found.is_empty() && found.iter().all(is_huge)
+    })
 }
 
 /// Time a load over each working set, with every line of each page.
@@ -146,7 +159,7 @@ pub fn huge_pages(page_bytes: u64, bytes: u64, effort: Effort) -> Option<f64> {
 
 /// What loads of one line a page take longer than those of as many lines side by side.
 fn beyond_close(room: &mut [u32], count: u64, page_bytes: u64, random: &mut Random) -> f64 {
-    let dense = shuffled(Lines::All, count * LINE, page_bytes, GROUP, random);
+    let dense = shuffled(Lines::All, count * LINE, page_bytes, SMALL_GROUP, random);
     link(room, &dense);
     let close = time(room, dense[0], count, LOADS_MIN);
     let mut sparse: Vec<u32> = (0..count).map(|page| apart(page, page_bytes)).collect();
@@ -207,6 +220,8 @@ fn curve(sizes: &[u64], effort: Effort, mut ns: impl FnMut(u64) -> f64) -> Vec<P
 
 /// Pages of a group: second-level TLBs of x86 and Arm servers have had at least 1024 entries since 2015.
 const GROUP: usize = 512;
+/// First-level ones have had at least 48. Prefetchers that follow pages one by one gain nothing from 16 at a time.
+const SMALL_GROUP: usize = 32;
 
 /// Lines of so many bytes as indices: groups of so many pages in random order, lines in random order in each group.
 fn shuffled(which: Lines, bytes: u64, page_bytes: u64, group: usize, random: &mut Random) -> Vec<u32> {

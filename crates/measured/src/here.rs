@@ -198,13 +198,15 @@ fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
     let prefetch = Prefetch {
         lines: ahead.min(64.0) as u32,
         step: step as u32,
+        // The probe's lines are of 64 bytes.
+        pair: cache.line_bytes == 64 && processor.pairs.brought(),
         runs_on: in_order * lines_of_a_page < 1.5 * alone,
         stride,
         ..Prefetch::default()
     };
     cache.prefetch = Some(prefetch);
     let text = format!(
-        "{} lines ahead of a walk in order, which waits {} ns for a line{}; steps of up to {} lines; {} streams at a time \
+        "{} lines ahead of a walk in order, which waits {} ns for a line{}; steps of up to {} lines{}; {} streams at a time \
          are assumed",
         prefetch.lines,
         tenths(in_order),
@@ -214,6 +216,11 @@ fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
             ""
         },
         prefetch.step,
+        if prefetch.pair {
+            "; the other line of each pair of 128 bytes is brought along"
+        } else {
+            ""
+        },
         prefetch.streams
     );
     let strides = stride.map(|stride| {

@@ -9,6 +9,7 @@
 mod chains;
 mod faults;
 mod pace;
+mod pairs;
 mod sets;
 mod stream;
 mod transfer;
@@ -28,6 +29,7 @@ use crate::rounds::{median, rounds};
 pub use chains::Chains;
 pub use faults::Faults;
 pub use pace::Pace;
+pub use pairs::Pairs;
 pub use sets::Sets;
 pub use stream::Stream;
 pub use transfer::Transfer;
@@ -50,6 +52,9 @@ pub struct Processor {
     pub chains_of_all: Vec<Chains>,
     #[serde(default)]
     pub chains_of_bank: Vec<Chains>,
+    /// Of lines side by side.
+    #[serde(default)]
+    pub pairs: Pairs,
     pub stream: Stream,
     /// A load from memory over the distance to the load before, where each waits for that one: bytes apart, in order.
     pub strides: Vec<Point>,
@@ -116,6 +121,7 @@ pub fn measure(host: &HostReport, effort: Effort) -> Processor {
         pace,
         sets,
         faults,
+        pairs: pairs::pairs(effort),
         chains: memory.chains,
         chains_of_all: memory.chains_of_all,
         chains_of_bank: memory.chains_of_bank,
@@ -213,6 +219,7 @@ mod tests {
             window: None,
             chains_of_all: Vec::new(),
             chains_of_bank: Vec::new(),
+            pairs: Pairs::default(),
             stream: Stream::default(),
             strides: Vec::new(),
             transfers: Vec::new(),

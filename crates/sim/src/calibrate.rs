@@ -195,7 +195,11 @@ pub fn point(machine: &Machine, memlat: &Memlat) -> Result<Option<Point>, SimErr
     // An even number: as many in either region.
     let stays = (100_000 / stay.max(1)).clamp(2, 256) * 2;
     let mut streams = Streams::new(vec![items(memlat, lines, line_bytes, machine.page_bytes, stays)]);
-    streams.dependences = vec![Dependence { site: 0, on: vec![0] }];
+    streams.dependences = vec![Dependence {
+        site: 0,
+        on: vec![0],
+        either: false,
+    }];
     let config = Config {
         classes: false,
         threads: Some(1),

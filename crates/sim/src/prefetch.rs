@@ -22,8 +22,8 @@ use crate::stride_prefetch::{Ahead, Strides};
 pub struct Prefetchers {
     /// By instance.
     tables: Vec<Option<Streams>>,
-    /// The prefetching caches that the piece at hand looked up: their steps.
-    seen: Vec<usize>,
+    /// The prefetching caches that the piece at hand looked up: their steps, and whether they missed.
+    seen: Vec<(usize, bool)>,
 }
 
 /// The streams that one cache follows.
@@ -182,7 +182,7 @@ impl Engine {
             return;
         }
         if step.fills(a.reads) {
-            prefetchers.seen.push(at);
+            prefetchers.seen.push((at, found.is_none()));
         }
         let cache = &mut self.caches[instance];
         if let Some(found) = found
@@ -216,7 +216,7 @@ impl Engine {
         let Some(mut prefetchers) = self.prefetchers.take() else {
             return;
         };
-        for at in prefetchers.seen.drain(..) {
+        for (at, missed) in prefetchers.seen.drain(..) {
             let step = self.steps.get(at);
             let Some(table) = &mut prefetchers.tables[step.instance as usize] else {
                 continue;
@@ -232,8 +232,12 @@ impl Engine {
             };
             let wanted = table.see(a.copy, line, lines, beside);
             let runs_on = table.limits.runs_on;
+            let pair = table.limits.pair && missed && line ^ 1 < lines;
             let strides = table.strides.as_mut().filter(|_| !a.fetch);
             let ahead = strides.and_then(|strides| strides.see(a.who.thread, a.pc_site, a.virtual_address));
+            if pair {
+                self.bring(a, at, line ^ 1, true);
+            }
             match wanted {
                 Some((Direction::Up, ahead)) => {
                     for line in line + 1..=(line + ahead).min(lines - 1) {

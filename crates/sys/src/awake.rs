@@ -24,7 +24,7 @@ const PAUSES: u32 = 64;
 #[derive(Debug)]
 pub struct Awake {
     asked: Arc<AtomicU8>,
-    /// Whether it was ever asked for.
+    /// True once it was asked for.
     begun: AtomicBool,
     /// With the kernel's number of each.
     threads: Vec<(JoinHandle<()>, u32)>,

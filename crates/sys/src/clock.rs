@@ -34,9 +34,11 @@ pub fn process_time(process: u32) -> io::Result<Duration> {
 /// The processor time of a thread of this process since it began.
 ///
 /// Ensures: never falls.
+///
+/// Errors: the thread has ended (`ESRCH`).
 pub fn time_of_thread<T>(thread: &JoinHandle<T>) -> io::Result<Duration> {
     let mut clock: libc::clockid_t = 0;
-    // SAFETY: there is room for one, and a thread that can be joined still has its number.
+    // SAFETY: there is room for one. The handle is there, so the thread was neither joined nor detached, and its number is valid.
     match unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) } {
         0 => time_of(clock),
         error => Err(io::Error::from_raw_os_error(error)),

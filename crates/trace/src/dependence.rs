@@ -8,4 +8,8 @@ pub struct Dependence {
     pub site: u32,
     /// The sites of those loads, in ascending order.
     pub on: Vec<u32>,
+    /// Each address comes from one of them: from the one that the thread carried out last. A list's first node is found by its head, the
+    /// others by the node before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub either: bool,
 }

@@ -37,7 +37,11 @@ fn with(tables: impl FnOnce(&mut Writer)) -> Result<Vec<u8>, TraceError> {
 }
 
 fn waits(site: u32, on: &[u32]) -> Dependence {
-    Dependence { site, on: on.to_vec() }
+    Dependence {
+        site,
+        on: on.to_vec(),
+        either: on.len() > 1,
+    }
 }
 
 #[test]

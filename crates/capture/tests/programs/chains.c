@@ -12,6 +12,8 @@ struct node {
 static struct node nodes[NODES];
 static int indices[NODES];
 static long array[NODES];
+static struct node links[4 * NODES];
+static const struct node *heads[NODES];
 
 __attribute__((noinline)) static long chase(const struct node *p)
 {
@@ -55,6 +57,18 @@ __attribute__((noinline)) static long gather(const long *a, const int *index, lo
    return s;
 }
 
+/* Short lists: the first node of each is found by its head. */
+__attribute__((noinline)) static long lists(const struct node *const *heads, long n)
+{
+   long s = 0, i;
+   for (i = 0; i < n; i++) {
+      const struct node *p;
+      for (p = heads[i]; p; p = p->next)
+         s += p->value;
+   }
+   return s;
+}
+
 static struct node *tree(long low, long high)
 {
    long middle = (low + high) / 2;
@@ -76,9 +90,15 @@ int main(void)
       indices[i] = other;
       array[i] = i;
    }
+   for (i = 0; i < 4 * NODES; i++) {
+      links[i].value = i;
+      links[i].next = i + NODES < 4 * NODES ? &links[i + NODES] : NULL;
+   }
+   for (i = 0; i < NODES; i++)
+      heads[i] = &links[i * 769 % NODES];
    root = tree(0, NODES);
    for (round = 0; round < ROUNDS; round++) {
-      total += chase(nodes) + sum(array, NODES) + gather(array, indices, NODES) + depth(root);
+      total += chase(nodes) + sum(array, NODES) + gather(array, indices, NODES) + depth(root) + lists(heads, NODES);
       for (i = 0; i < NODES; i++)
          total += search(root, i * 769 % NODES);
    }

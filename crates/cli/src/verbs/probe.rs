@@ -185,10 +185,7 @@ fn single_bits(finding: &Finding) -> Table {
 fn text(outcome: &Outcome, width: usize, details: bool) -> String {
     let measured = &outcome.measured;
     let curve = curve(measured);
-    let mut text = format!(
-        "{HEADING}{}{HEADING:#}, groups of pages in random order\n",
-        curve.title()
-    );
+    let mut text = format!("{HEADING}{}{HEADING:#}, in random order\n", curve.title());
     text += &curve.text(width);
     let levels = levels(outcome);
     match details {

@@ -53,7 +53,7 @@ impl Host {
         // The policy sends threads to a cpu of each cache, the first where all are free.
         let first = (0..domains.count()).filter_map(|cache| domains.cpus(cache).next());
         let first: Vec<u32> = first.map(|cpu| cpus[cpu as usize]).collect();
-        // Where they cannot be kept awake, moves take longer, and that is all.
+        // Moves take longer if cpus cannot be kept awake, and that is all.
         let awake = || awake.then(|| Awake::begin(&first).ok()).flatten();
         let mut host = Host {
             awake: awake(),
@@ -105,10 +105,10 @@ impl Host {
             found: LiveFollowing::default(),
             traced,
         };
-        host.found.kept_awake = host.awake.as_ref().map_or(0, Awake::count);
         host.measure_move()?;
         // Their time is counted from here.
         host.awake = awake();
+        host.found.kept_awake = host.awake.as_ref().map_or(0, Awake::count);
         Ok(host)
     }
 

@@ -167,6 +167,13 @@ impl Host {
         }
     }
 
+    /// Cpus may sleep from now on, whatever is closed.
+    pub(super) fn let_sleep(&mut self) {
+        if let Some(awake) = self.awake.take() {
+            self.found.awake_ns = awake.time().as_nanos() as u64;
+        }
+    }
+
     /// The stopped thread goes on.
     pub(super) fn resume(&mut self, on: On, signal: i32) -> io::Result<()> {
         let ran = self.ran();
@@ -205,7 +212,7 @@ impl Host {
         }
         self.policy_report();
         self.policy = None;
-        self.awake = None;
+        self.let_sleep();
         self.found.stepped_aside = Some(why.to_string());
         if let Some(number) = again {
             self.traced.make_call_again(task, number)?;
@@ -256,6 +263,7 @@ impl Host {
     fn outcome(mut self, status: ExitStatus) -> LiveFollowing {
         use std::os::unix::process::ExitStatusExt;
         self.policy_report();
+        self.let_sleep();
         let signal = status.signal().map(|signal| 128 + signal);
         LiveFollowing {
             exit_code: status.code().or(signal),
@@ -269,7 +277,6 @@ impl Host {
             move_ns: self.switch_ns,
             wall_ns: self.clock.wall_ns(),
             own_ns: sys::clock::thread_time().as_nanos() as u64,
-            awake_ns: self.awake.map_or(0, |awake| awake.time().as_nanos() as u64),
             ..self.found
         }
     }

@@ -1,6 +1,6 @@
 //! A captured machine, with invented measurements of it.
 
-use super::super::processor::{Chains, Faults, Pace, Sets, Stream, Transfer};
+use super::super::processor::{Chains, Faults, Pace, Pairs, Sets, Stream, Transfer};
 use super::*;
 
 const K: u64 = 1 << 10;
@@ -72,6 +72,11 @@ fn processor() -> Processor {
             .to_vec(),
         chains_of_all: Vec::new(),
         chains_of_bank: Vec::new(),
+        pairs: Pairs {
+            within_ns: 12.0,
+            across_ns: 75.0,
+            alone_ns: 80.0,
+        },
         stream: Stream {
             one_cpu_gbps: 20.0,
             all_cpus_gbps: 40.0,
@@ -162,6 +167,14 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
     // 128 bytes are still of the stream; 256 bytes to 64 KiB take 20 ns where memory takes 80, and 1 MiB more than half of that.
     let followed = cache(&report, "L2").prefetch.unwrap().stride.unwrap();
     assert_eq!((followed.ahead, followed.bytes), (4, 64 * K));
+    let pair = |within_ns| {
+        let mut report = report.clone();
+        let mut processor = processor();
+        processor.pairs.within_ns = within_ns;
+        take(&mut report, None, Some(&processor));
+        cache(&report, "L2").prefetch.unwrap().pair
+    };
+    assert_eq!([12.0, 70.0].map(pair), [true, false]);
     let ahead = |name| cache(&report, name).prefetch.map(|prefetch| prefetch.lines);
     assert_eq!(
         (ahead("L2"), ahead("L3")),

@@ -37,7 +37,7 @@ impl Room {
     pub fn of(lines: Lines, bytes: u64) -> Room {
         let mut random = Random(0x5851_f42d_4c95_7f2d);
         let mut room = chase::Room::of(lines, bytes);
-        let ring = room.order(lines, bytes, 4096, &mut random);
+        let ring = room.order_of_several(lines, bytes, 4096, &mut random);
         link(&mut room.places, &ring);
         Room {
             places: room.places,

@@ -1,4 +1,4 @@
-//! The frame of a page: its permissions (none), its style, its pictures' data, and the scripts that draw them.
+//! The frame of a page: its permissions (it may load nothing), its style, its pictures' data, and the scripts that draw them.
 //!
 //! The plotting library is part of the page, as is all else: `assets/README.md` says which one and why. No script and no style
 //! runs but those whose hashes the page names, so that nothing that a result holds can.

@@ -72,7 +72,11 @@ mod tests {
     use super::*;
 
     fn dependence(site: u32, on: &[u32]) -> Dependence {
-        Dependence { site, on: on.to_vec() }
+        Dependence {
+            site,
+            on: on.to_vec(),
+            either: false,
+        }
     }
 
     #[test]

@@ -22,14 +22,17 @@ const NOBODY: u32 = u32::MAX;
 
 #[derive(Default)]
 pub struct Depends {
-    /// By site: the numbers of those that it waits for.
-    on: Vec<Vec<u32>>,
+    /// By site: the numbers of those that it waits for, and whether for the one alone that was carried out last.
+    on: Vec<(Vec<u32>, bool)>,
     /// By site: its number.
     numbers: Vec<u32>,
     /// By number: what a change makes of it.
     changed: Vec<Option<Changed>>,
     /// By thread and number: when the load came that is waited for.
     came: Vec<Vec<Units>>,
+    /// By thread and number: which of all loads the last one was.
+    order: Vec<Vec<u64>>,
+    loads: u64,
     /// By thread: the latest of those times that there ever was.
     latest: Vec<Units>,
     /// By thread and number: times of the last loads of what is changed, the oldest in front.
@@ -48,13 +51,13 @@ enum Changed {
 impl Depends {
     pub fn new(dependences: &[Dependence], loads: &Loads) -> Depends {
         let mut depends = Depends::default();
-        for Dependence { site, on } in dependences {
+        for Dependence { site, on, either } in dependences {
             let on = on.iter().map(|&from| depends.number(from)).collect();
             let site = *site as usize;
             if depends.on.len() <= site {
-                depends.on.resize(site + 1, Vec::new());
+                depends.on.resize(site + 1, (Vec::new(), false));
             }
-            depends.on[site] = on;
+            depends.on[site] = (on, *either);
         }
         for (&site, &chains) in &loads.chains {
             let number = depends.number(site) as usize;
@@ -106,13 +109,23 @@ impl Depends {
             return false;
         };
         let on = self.on.get(site as usize);
-        on.is_some_and(|on| on.contains(&(number as u32)))
+        on.is_some_and(|(on, _)| on.contains(&(number as u32)))
     }
 
     /// When what a site's address comes from has come.
     #[inline]
     pub fn address(&self, thread: u32, site: u32) -> Units {
-        self.on.get(site as usize).map_or(0, |on| self.came(thread, on))
+        match self.on.get(site as usize) {
+            None => 0,
+            Some((on, false)) => self.came(thread, on),
+            Some((on, true)) => {
+                let order = self.order.get(thread as usize);
+                let carried_out = |number: &&u32| order.and_then(|order| order.get(**number as usize));
+                on.iter()
+                    .max_by_key(carried_out)
+                    .map_or(0, |last| self.came(thread, std::slice::from_ref(last)))
+            }
+        }
     }
 
     /// When the loads of these numbers have come that are waited for.
@@ -148,12 +161,16 @@ impl Depends {
         let of = thread as usize;
         if self.came.len() <= of {
             self.came.resize(of + 1, Vec::new());
+            self.order.resize(of + 1, Vec::new());
             self.latest.resize(of + 1, 0);
         }
         // Many threads never run what others wait for.
         if self.came[of].is_empty() {
             self.came[of] = vec![0; self.changed.len()];
+            self.order[of] = vec![0; self.changed.len()];
         }
+        self.loads += 1;
+        self.order[of][number] = self.loads;
         self.latest[of] = self.latest[of].max(at);
         if let Some(Changed::Chains(chains)) = self.changed[number] {
             let last = self.last(thread, number);

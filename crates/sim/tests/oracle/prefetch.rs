@@ -117,6 +117,32 @@ fn a_stream_that_runs_on_grows() {
     run(&machine, &reads((0..LINES).step_by(2))).cache("L1", "prefetches", 0);
 }
 
+/// A miss brings the other line of its pair, whichever of both it is, and a hit brings nothing.
+#[test]
+fn a_miss_brings_the_other_line_of_its_pair() {
+    let mut machine = machine();
+    machine.caches[0].prefetch = Some(Prefetch {
+        pair: true,
+        ..Prefetch::new(16, 4)
+    });
+    let firsts = [6, 1, 12, 9, 15, 2, 4].map(|pair| pair * LINES);
+    let there = run(&machine, &reads(firsts.iter().map(|line| line + 10)));
+    there.cache("L1", "prefetches", 7);
+    // The second lookup of each finds its line.
+    let last = || firsts.iter().map(|line| line + LINES - 1);
+    run(&machine, &reads(last().chain(last()))).cache("L1", "prefetches", 7);
+    for second in [[10, 11], [11, 10]] {
+        let outcome = run(
+            &machine,
+            &reads(firsts.iter().flat_map(|line| second.map(|of| line + of))),
+        );
+        outcome.cache("L1", "misses", 7);
+        outcome.cache("L1", "prefetch_hits", 7);
+    }
+    // Lines 11 and 12 are of two pairs.
+    run(&machine, &reads(firsts.iter().flat_map(|line| [line + 11, line + 12]))).cache("L1", "misses", 14);
+}
+
 /// Seventeen pages in turn, a line of each: one more than there are streams. One stream more
 /// follows them all.
 #[test]

@@ -177,6 +177,31 @@ fn a_modified_line_goes_from_core_to_core_in_the_time_of_a_transfer() {
     outcome.time("cache_stall", 27 + 10);
 }
 
+/// A line that others drive out before a piece is lost before that piece reads the word which another cpu wrote.
+#[test]
+fn a_word_is_read_after_others_drove_its_line_out() {
+    let sharing = |others_gbps| {
+        let mut machine = machine(2, 1);
+        let l1 = &mut machine.caches[0];
+        (l1.bytes, l1.ways, l1.line_bytes) = (48, 3, 16);
+        let mut l2 = cache("L2", 2, 32, 1);
+        (l2.line_bytes, l2.others_gbps) = (32, others_gbps);
+        machine.caches.push(l2);
+        let mut program = Program::new(2);
+        program.read(1, 0);
+        program.event(0, Event::Work { instructions: 150 });
+        program.write(0, 16);
+        program.event(1, Event::Work { instructions: 400 });
+        // Two pieces: the second one reads what was written, 100 ns after the first one.
+        program.push(1, Op::Read, 14, 4);
+        let outcome = both::run(&machine, &program, "page-coloring");
+        let count = |name: &str| outcome.value()["caches"][1][name].as_u64().unwrap();
+        (count("true_sharing"), count("false_sharing"))
+    };
+    assert_eq!(sharing(0.0), (1, 0));
+    assert_eq!(sharing(2.0), (0, 1));
+}
+
 /// A shared cache of four ways keeps a line where others hardly come, and loses it where they bring many.
 #[test]
 fn lines_of_others_drive_out_a_line_that_is_used_too_seldom() {

@@ -99,9 +99,8 @@ pub struct Hierarchy {
     /// Of the instances that prefetch.
     streams: HashMap<usize, Streams>,
     strides: HashMap<usize, Strides>,
-    /// Instances that the piece at hand looked up.
-    /// By the piece at hand, and whether the cache takes the line if it misses.
-    looked_up: Vec<(usize, bool)>,
+    /// Instances that the piece at hand looked up, whether each takes the line if it misses, and whether it missed.
+    looked_up: Vec<(usize, bool, bool)>,
     page: u64,
     /// The program's prefetches, if the cpus carry them out.
     pub software_prefetch: Option<SoftwarePrefetch>,
@@ -225,10 +224,6 @@ impl Hierarchy {
             Op::Fetch => self.fetch_paths[piece.cpu as usize].clone(),
             _ => self.data_paths[piece.cpu as usize].clone(),
         };
-        let off_path = self.off_path(piece.cpu);
-        for instance in (0..self.instances.len()).filter(|instance| !off_path.contains(instance)) {
-            self.instances[instance].accessed(piece.physical_address, piece.size);
-        }
         let mut piece = *piece;
         self.tlb = piece.refill;
         if let Some(overlap) = &mut self.overlap
@@ -254,14 +249,25 @@ impl Hierarchy {
             };
         }
         let piece = &piece;
+        // What others drive out until the lookups is lost before the access.
+        for &instance in &path {
+            self.others_come(instance, piece);
+            if self.instances[instance].holds(piece.physical_address) {
+                break;
+            }
+        }
+        let off_path = self.off_path(piece.cpu);
+        for instance in (0..self.instances.len()).filter(|instance| !off_path.contains(instance)) {
+            self.instances[instance].accessed(piece.physical_address, piece.size);
+        }
         self.for_fetch = piece.op == Op::Fetch;
         self.looked_up.clear();
         self.memory.reached = false;
         let wait = self.walk(piece, &path, true);
         let reached = self.memory.reached;
-        for (instance, takes) in std::mem::take(&mut self.looked_up) {
+        for (instance, takes, missed) in std::mem::take(&mut self.looked_up) {
             if takes {
-                self.prefetch(piece, beside, &path, instance);
+                self.prefetch(piece, beside, &path, (instance, missed));
             }
         }
         (wait, self.tlb, reached)
@@ -285,10 +291,11 @@ impl Hierarchy {
     }
 
     /// An instance's prefetcher, if it has one, sees that the piece was looked up.
-    fn prefetch(&mut self, piece: &Piece, beside: &Beside, path: &[usize], instance: usize) {
+    fn prefetch(&mut self, piece: &Piece, beside: &Beside, path: &[usize], (instance, missed): (usize, bool)) {
         let Some(streams) = self.streams.get_mut(&instance) else {
             return;
         };
+        let pair = missed && streams.brings_pairs();
         let bytes = u64::from(self.instances[instance].cache.line_bytes);
         let (frame, number) = (piece.physical_address / self.page, piece.virtual_address / self.page);
         let there = |pages: i64| (beside.frames)(number.checked_add_signed(pages)?);
@@ -296,7 +303,9 @@ impl Hierarchy {
         let line = piece.physical_address % self.page / bytes;
         let streamed = streams.see(frame, line, self.page / bytes, before, after);
         let mut wanted: Vec<i128> = Vec::new();
-        for (pages, line) in streamed {
+        let other = if line.is_multiple_of(2) { line + 1 } else { line - 1 };
+        let other = Some((0, other)).filter(|_| pair && other < self.page / bytes);
+        for (pages, line) in other.into_iter().chain(streamed) {
             wanted.push((i128::from(number) + i128::from(pages)) * i128::from(self.page) + i128::from(line * bytes));
         }
         if let Some(strides) = self.strides.get_mut(&instance)
@@ -430,7 +439,8 @@ impl Hierarchy {
         let found = path.iter().position(|&instance| {
             self.others_come(instance, piece);
             let takes = self.takes(instance, piece);
-            self.looked_up.push((instance, takes));
+            let at = self.looked_up.len();
+            self.looked_up.push((instance, takes, true));
             let Piece {
                 cpu,
                 virtual_address,
@@ -438,7 +448,9 @@ impl Hierarchy {
                 size,
                 ..
             } = *piece;
-            self.instances[instance].look_up(cpu, virtual_address, physical_address, size, takes)
+            let found = self.instances[instance].look_up(cpu, virtual_address, physical_address, size, takes);
+            self.looked_up[at].2 = !found;
+            found
         });
         if let Some(level) = found.filter(|&level| self.instances[path[level]].found_brought) {
             for &beyond in &path[level + 1..] {

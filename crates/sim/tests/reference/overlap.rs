@@ -78,8 +78,12 @@ pub struct Overlap {
     depends: HashMap<u32, Vec<u32>>,
     /// By site, what an instruction takes beyond the period.
     paces: HashMap<u32, u64>,
-    /// By thread and site, when its loads came.
+    /// Sites that wait for one load of those: the one that was carried out last.
+    either: std::collections::HashSet<u32>,
+    /// By thread and site, when its loads came, and the number of the last of them among all loads.
     came: HashMap<(u32, u32), Vec<u64>>,
+    last: HashMap<(u32, u32), usize>,
+    loads: usize,
     /// By thread and site, when its loads would have begun without a change.
     begins: HashMap<(u32, u32), Vec<u64>>,
     /// By site: links, and how many chains are followed; loads that are prefetched, and how far ahead.
@@ -163,6 +167,7 @@ impl Overlap {
             let takes = super::units(1000.0 / machine.clock_mhz * f64::from(pace.clocks) / 1024.0);
             (pace.site, takes.saturating_sub(period))
         };
+        let either = depends.iter().filter(|one| one.either).map(|one| one.site).collect();
         let depends: HashMap<u32, Vec<u32>> = depends.iter().map(|one| (one.site, one.on.clone())).collect();
         let (mut chains, mut ahead) = (HashMap::new(), HashMap::new());
         for change in changes {
@@ -211,7 +216,10 @@ impl Overlap {
                 machine.cpus as usize
             ],
             depends,
+            either,
             came: HashMap::new(),
+            last: HashMap::new(),
+            loads: 0,
             at_hand: Reference::default(),
             refill: 0,
             clock: 0,
@@ -320,7 +328,11 @@ impl Overlap {
 
     /// A reference begins.
     pub fn reference(&mut self, thread: u32, site: u32) {
-        let on = self.depends.get(&site).cloned().unwrap_or_default();
+        let mut on = self.depends.get(&site).cloned().unwrap_or_default();
+        if self.either.contains(&site) {
+            on.sort_by_key(|from| self.last.get(&(thread, *from)).copied().unwrap_or(0));
+            on = on.split_off(on.len().saturating_sub(1));
+        }
         let came = |from: &u32| self.came(thread, *from);
         self.at_hand = Reference {
             thread,
@@ -484,6 +496,8 @@ impl Overlap {
                 Some(same) => *same = done.max(*same),
                 None => came.push(done),
             }
+            self.loads += 1;
+            self.last.insert((thread, site), self.loads);
             (done.saturating_sub(self.clock), self.refill)
         };
         // It waits for the end of what the piece takes.

@@ -27,6 +27,10 @@ impl Streams {
         }
     }
 
+    pub fn brings_pairs(&self) -> bool {
+        self.limits.pair
+    }
+
     pub fn forget(&mut self, frame: u64) {
         self.list.retain(|stream| stream.frame != frame);
     }
