@@ -1,8 +1,8 @@
 //! The outputs that pages of the book show: each is of the command that stands in the mark before it.
 //!
-//! `<!-- run: domicile advise -- ./events -->` is that command. Behind ` ## ` stands a filter for what it printed, which the page
-//! does not show. All up to `<!-- end of run -->` is written anew. The commands of a page run in a folder of their own, one after
-//! the other, with the programs of `demo/` beside them.
+//! `<!-- run: domicile advise -- ./events -->` is that command. After ` ## ` stands a filter for its output, which the
+//! page does not show. Everything up to `<!-- end of run -->` is rewritten. The commands of a page run in a folder of
+//! their own, one after the other, with the programs of `demo/` beside them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn folder(root: &Path, page: &Path) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// The page with what `run` says of each command, a filter and all.
+/// The page with the output of `run` for each command, a filter and all.
 fn rewritten(page: &str, run: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
     let mut pieces = page.split(BEGIN);
     let mut text = pieces.next().unwrap_or_default().to_string();

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where they lie, and nothing else.
+/// Their folder, which has nothing else.
 pub const FOLDER: &str = "crates/capi/include/domicile";
 
-/// Each header, and the files of `crates/capi/src` that say what is in it, in its order.
+/// Each header, and the files of `crates/capi/src` that define its contents, in its order.
 const HEADERS: [(&str, &[&str]); 3] = [
     ("th", &["th"]),
     ("ulcc", &["ulcc"]),
@@ -53,7 +53,7 @@ pub fn headers(root: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
     Ok(files)
 }
 
-/// Without what only Rust's readers need: what a caller must promise is said once, at the top of the header.
+/// Leaves out what only Rust's readers need: the caller's duties are stated once, at the top of the header.
 fn for_c(header: &str) -> String {
     let mut text = String::new();
     let mut skips = false;

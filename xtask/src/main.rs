@@ -1,11 +1,12 @@
-//! Generates what is derived from the source, and says when what is committed of it is out of date.
+//! Generates files that are derived from the source, and reports when a committed one is out of date.
 //!
-//! `cargo xtask generate` writes C's headers to `crates/capi/include/domicile` and the sums of the truth table into README.md,
-//! which are committed, and the page and the JSON schema of results to `docs/src`, which are not. `cargo xtask check` fails if
-//! what is committed differs from what would be written. `cargo xtask readme` runs the demonstration and records programs, and
-//! writes what comes of that into README.md and the page on recording; `cargo xtask book` runs the commands whose output pages of the book show, of
-//! all pages or of those that are named (`cargo xtask book advice tutorial`). `cargo xtask truth FILE [AGAIN]...` writes the table of
-//! predictions and measurements into the book, from what `domicile truth --json` printed, beside further measurements (AGAIN). Manual
+//! `cargo xtask generate` writes C's headers to `crates/capi/include/domicile` and the sums of the truth table into
+//! README.md, which are committed, and the page and the JSON schema of results to `docs/src`, which are not.
+//! `cargo xtask check` fails if a committed file differs from the one that would be written. `cargo xtask readme` runs
+//! the demonstration and records programs, and writes the results into README.md and the page on recording;
+//! `cargo xtask book` runs the commands whose output pages of the book show, of all pages or of those that are named
+//! (`cargo xtask book advice tutorial`). `cargo xtask truth FILE [AGAIN]...` writes the table of predictions and
+//! measurements into the book, from the output of `domicile truth --json`, beside further measurements (AGAIN). Manual
 //! pages and completions come from the command itself (`domicile man`, `domicile completions`).
 #![forbid(unsafe_code)]
 
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is not committed: the types of results, for people and as a JSON schema.
+/// The files that are not committed: the types of results, for people and as a JSON schema.
 fn results() -> Result<BTreeMap<PathBuf, String>, String> {
     let schema = serde_json::to_string_pretty(&results::schema::schema()).map_err(|error| error.to_string())?;
     Ok(BTreeMap::from([

@@ -1,5 +1,5 @@
-//! The parts of README.md that commands write: what the demonstration prints, what recording costs, what the truth table
-//! comes to. Each stands between two marks.
+//! The parts of README.md that commands write: the demonstration's output, the cost of recording, the results of the
+//! truth table. Each stands between two marks.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub const FILE: &str = "README.md";
 const TRUTH: &str = "docs/src/truth.md";
 const RECORDING: &str = "docs/src/recording.md";
-/// Where the demonstration leaves its programs and its text.
+/// The folder of the demonstration's programs and its text.
 const OUT: &str = "target/demo";
 
 /// README.md with the sums of the truth table as the book has them.
@@ -16,7 +16,8 @@ pub fn with_truth(root: &Path) -> Result<String, String> {
     between(&read(root, FILE)?, "truth", &headline(&read(root, TRUTH)?)?)
 }
 
-/// README.md with a new run of the demonstration, and with what recording costs here; the book's page with the latter, too.
+/// README.md with a new run of the demonstration, and with the cost of recording here; the book's page with the latter,
+/// too.
 pub fn with_runs(root: &Path) -> Result<[(&'static str, String); 2], String> {
     let shown = printed(Command::new(root.join("demo/run")).current_dir(root))?;
     let text = between(&with_truth(root)?, "screen", &screen(&shown)?)?;
@@ -95,7 +96,7 @@ fn screen(shown: &str) -> Result<String, String> {
     }
 }
 
-/// What `domicile record` takes of a list that is walked, and of two programs of Debian.
+/// The slowdown by `domicile record` of a list that is walked, and of two programs of Debian.
 fn slowdown(root: &Path, domicile: &str) -> Result<String, String> {
     let out = root.join(OUT);
     let book = read(root, &format!("{OUT}/book.txt"))?;
@@ -123,7 +124,7 @@ fn slowdown(root: &Path, domicile: &str) -> Result<String, String> {
     Ok(rows)
 }
 
-/// The shortest of three runs: what others do on the machine only adds.
+/// The shortest of three runs: other work on the machine only adds time.
 fn quickest(root: &Path, command: &str) -> Result<Duration, String> {
     let mut least = Duration::MAX;
     for _ in 0..3 {

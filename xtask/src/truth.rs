@@ -10,10 +10,11 @@ use results::{Truth, TruthPair};
 const PAGE: &str = "docs/src/truth.md";
 const RANGE: &str = "truth/range.json";
 const BY: &str = ": make truth TRUTH_FLAGS=--write-book -->";
-/// Of a table without a half that is held back.
+/// For a table without a half that is held back.
 const BUILT_IN: &str = "These are the pairs that the command has built in. The table of all pairs is still to be made on such a machine.\n\n";
 const LIST: &str = "truth/pairs.toml";
-/// So many pairs may fail, as some do where neighbors are loud: the page names them. Fewer pairs say nothing of the others.
+/// This many pairs may fail, as some do beside busy neighbors: the page names them. Fewer pairs say nothing of the
+/// others.
 const FAILED_MOST: usize = 5;
 
 /// Writes what `domicile truth --json` printed into the book, and the range to where `advise` has it from. `measured_again`: other
@@ -83,12 +84,12 @@ fn with_table(page: &str, maker: &str, table: &str) -> String {
     format!("{before}{begin}\n{table}\n{end}{after}")
 }
 
-/// Of the program that predicted: it was built before it ran, and others may have committed since.
+/// The commit of the program that predicted: it was built before it ran, and others may have committed since.
 fn commit(root: &Path) -> String {
     std::env::var("DOMICILE_COMMIT").unwrap_or_else(|_| said_by(root, "git", &["rev-parse", "--short", "HEAD"]))
 }
 
-/// The first line of what a command prints.
+/// The first line of a command's output.
 fn said_by(root: &Path, program: &str, arguments: &[&str]) -> String {
     let done = Command::new(program).args(arguments).current_dir(root).output();
     let said = done.map_or_else(|_| Vec::new(), |done| done.stdout);

@@ -162,8 +162,8 @@ impl Handle {
                 })
             })),
             Some(workers) => catch_unwind(AssertUnwindSafe(|| {
-                // Rust's own handle of the first thread that comes here is never freed and only known by a pointer
-                // into its middle; known by its start as well, it is no leak to those who look for leaks.
+                // Rust's own handle of the first thread that comes here is never freed, and only a pointer into its
+                // middle is known. Keeping its start too stops leak checkers from reporting a leak.
                 static CALLER: OnceLock<Thread> = OnceLock::new();
                 CALLER.get_or_init(thread::current);
                 let running = Shared(self);
@@ -284,7 +284,7 @@ fn here() -> usize {
 #[inline(never)]
 pub fn failure(error: Error) -> Failure {
     let code = match &error {
-        // No words of its own: they would take memory.
+        // It has no text of its own: that would take memory.
         Error::OutOfMemory => return Failure::from(DOMICILE_OUT_OF_MEMORY),
         Error::Hints { .. } | Error::TooMany | Error::HasRun(_) => DOMICILE_INVALID,
         Error::Cycle(_) => DOMICILE_CYCLE,

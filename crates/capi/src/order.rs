@@ -135,7 +135,7 @@ pub unsafe extern "C" fn domicile_order_run(
     let Some(order) = (unsafe { order.as_ref() }) else {
         return DOMICILE_NULL;
     };
-    // What its threads call may be cancellation points, and our frames are below them.
+    // Its threads may call cancellation points, and our frames are below them.
     let _uncancelled = Uncancelled::begin();
     order.answer(|| {
         let keep = if keep == 0 { Keep::No } else { Keep::Yes };

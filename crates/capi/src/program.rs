@@ -160,7 +160,7 @@ impl Program {
     /// # Safety
     /// See [`Program`].
     pub unsafe fn run(&self, keep: bool) {
-        // What the threads call may be cancellation points, and our frames are below them.
+        // The threads may call cancellation points, and our frames are below them.
         let _uncancelled = Uncancelled::begin();
         if self.handle.is_running() {
             let failure = Failure::new(DOMICILE_RUNNING, c"called by a running thread: nothing was run");

@@ -12,6 +12,11 @@ use crate::options::{CaptureError, Options};
 const WARM_MOST: u64 = 1 << 30;
 
 pub fn check(options: &Options) -> Result<(), CaptureError> {
+    if options.from.as_deref() == Some("") {
+        return Err(CaptureError::BadOptions(
+            "a function without a name to record from (--from)".into(),
+        ));
+    }
     if options.window == Some(0) {
         return Err(CaptureError::BadOptions("a window of 0 references".into()));
     }

@@ -1,4 +1,4 @@
-//! Policy `cdpc` from end to end: a trace of a parallel program, with and without what its compiler would say.
+//! Policy `cdpc` from end to end: a trace of a parallel program, with and without its compiler's descriptions.
 
 use crate::house;
 
@@ -35,8 +35,8 @@ fn of_an_unmodified_program_advice_says_what_it_would_gain_and_how() {
     }
     assert_eq!(cdpc["told"]["asked"], cdpc["told"]["honoured"]);
     let page_coloring = rival(cdpc, "page-coloring");
-    // Under page coloring x and y take each line from one another; of the rounds with hints only what thread 0
-    // filled is missed by others once.
+    // Under page coloring x and y evict each other's lines; in the rounds with hints the other threads miss
+    // only the lines that thread 0 filled, once.
     assert!(page_coloring["gain"].as_f64().unwrap() > 0.2, "{cdpc}");
     let least = u64::from(ROUNDS) * 2 * PAGES * PAGE / LINE;
     let misses = |when: &str| page_coloring["misses"][when].as_u64().unwrap();

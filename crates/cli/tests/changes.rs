@@ -24,7 +24,7 @@ fn recorded(room: &Room, shape: u32, written: bool) -> String {
     trace
 }
 
-/// What became of `data`: misses in the first cache for data and in the second, by class.
+/// The effect on `data`: misses in the first cache for data and in the second, by class.
 fn data(trace: &str, change: &[&str]) -> (Value, Value) {
     let mut arguments = vec![
         "simulate",

@@ -1,4 +1,4 @@
-//! `compare`, and `report` of two results: what is better and what is worse after a change.
+//! `compare`, and `report` of two results: the gains and losses of a change.
 
 use crate::house;
 
@@ -49,7 +49,7 @@ fn two_results_are_compared_and_report_does_the_same() {
     assert_eq!(comparison["time"]["verdict"], "better");
     assert_eq!(comparison["policy"], "page-coloring");
     assert!(comparison["source_lines"].is_null() && comparison["structures"].is_array());
-    // What was printed is a result, too.
+    // The printed comparison is a result, too.
     let saved = room.file("comparison.json", &comparison.to_string());
     assert_eq!(output(&["report", &saved], 0).0, text);
     let page = room.path("page.html");
@@ -94,7 +94,7 @@ fn a_condition_that_is_met_is_the_exit_status() {
     );
     with(&["references > +9%"], 3);
     with(&["references > +11%"], 0);
-    // A gain of 10% was asked for, and there is none.
+    // The condition asks for a gain of 10%, and there is none.
     with(&["time > -10%"], 3);
     let mut more = coloring.clone();
     more.extend(["--fail-if", "stall > +3%", "--json"]);

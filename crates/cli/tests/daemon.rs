@@ -1,4 +1,5 @@
-//! The verb `daemon` from start to end. As root it serves; as anybody else it says what it needs.
+//! The verb `daemon` from start to end. As root it serves; as another user it names the rights that
+//! it needs.
 
 use crate::house;
 
@@ -83,7 +84,7 @@ fn a_machine_with_one_node_has_nowhere_to_move_pages_to() {
         let (out, said) = output(arguments, 1);
         assert!(out.is_empty() && said.contains("one memory node"), "{said}");
     }
-    // What was refused left no file behind.
+    // The refused run left no file behind.
     assert!(!Path::new(&log).exists());
 }
 
@@ -213,7 +214,7 @@ impl Served {
         self.folder.path().join("socket").to_str().unwrap().into()
     }
 
-    /// Whether it answers.
+    /// Returns its status, if it answers.
     fn status(&self) -> Value {
         let (out, _) = output(&["--json", "daemon", "status", "--socket", &self.socket()], 0);
         serde_json::from_str(&out).unwrap()
@@ -231,7 +232,7 @@ impl Drop for Served {
     }
 }
 
-/// None where frames cannot be seen, and so there can be no daemon.
+/// `None` if frames cannot be seen, so that there can be no daemon.
 fn serve(log: Stdio) -> Option<Served> {
     if !sys::frames::Pagemap::own_numbers_visible() {
         harness::not_allowed("frames are shown to root only");
@@ -241,7 +242,7 @@ fn serve(log: Stdio) -> Option<Served> {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let notify = std::os::unix::net::UnixDatagram::bind(folder.path().join("notify")).unwrap();
     notify.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    // Where the tests run in the background of a shell, or under `nohup`, these signals are ignored.
+    // In the background of a shell, or under `nohup`, the tests inherit these signals as ignored.
     let mut command = Command::new("env");
     command
         .args(["--default-signal=HUP,INT", env!("CARGO_BIN_EXE_domicile")])
@@ -278,7 +279,7 @@ fn a_log_that_cannot_be_written_is_no_reason_to_end() {
 #[test]
 fn a_log_that_nobody_reads_keeps_nobody_waiting() {
     let (reader, mut writer) = std::os::unix::net::UnixStream::pair().unwrap();
-    // As much as it takes, then no more.
+    // The writer sends as much as the pipe takes.
     writer.set_nonblocking(true).unwrap();
     while std::io::Write::write(&mut writer, &[b'x'; 4096]).is_ok() {}
     while std::io::Write::write(&mut writer, b"x").is_ok() {}
@@ -344,7 +345,7 @@ fn the_service_is_started_again_whatever_ends_it_but_what_is_wrong_with_its_comm
     // A panic ends with 101, which is no signal: `on-abnormal` would not do.
     assert_eq!(value("Restart"), "on-failure");
     assert_eq!(value("RestartPreventExitStatus"), "2");
-    // Where it cannot start at all, this has an end.
+    // If it cannot start at all, systemd stops trying.
     assert!(value("StartLimitBurst").parse::<u32>().unwrap() <= 5);
     assert!(value("StartLimitIntervalSec").ends_with("min"));
 }

@@ -104,7 +104,8 @@ fn a_read_page_is_copied_a_page_of_one_cpu_moves_and_a_written_one_stays() {
         assert_eq!(outcome["memory"]["pages"], 3 + OWN_PAGES * CPUS);
     }
     assert_eq!(outcomes.len(), 4);
-    // A page that moves has two frames meanwhile; by then the one that all write has not been touched.
+    // A page that moves has two frames meanwhile; the page that all threads write has not been touched
+    // by then.
     assert_eq!(outcomes[3]["memory"]["pages_max"], 3 + OWN_PAGES * CPUS + other);
 }
 
@@ -201,7 +202,7 @@ fn a_sweep_runs_every_combination() {
     let of = |trigger: u64, moves: u64| format!("[\"trigger={trigger}\",\"moves={moves}\"]");
     let expected = [64, 150, 250].map(|trigger| [of(trigger, 0), of(trigger, 1)]).concat();
     assert_eq!(settings[..6], expected);
-    // What has no such parameter runs once.
+    // A policy without the parameter runs once.
     assert_eq!((settings.len(), swept[6]["policy"].as_str()), (7, Some("first-touch")));
     assert!(swept[6].get("settings").is_none());
     let moved: Vec<u64> = swept.iter().map(|outcome| counts(outcome)[2]).collect();
@@ -285,7 +286,7 @@ fn weights_that_no_page_can_follow_are_refused() {
     );
 }
 
-/// What was lost of a trace is said of both simulations.
+/// Both simulations report the lost part of a trace.
 #[test]
 fn half_a_trace_is_not_taken_for_a_whole_one() {
     let room = Room::new();

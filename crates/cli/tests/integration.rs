@@ -1,4 +1,4 @@
-//! All integration tests of this crate, in one program: what they share compiles once.
+//! All integration tests of this crate, in one program: shared code compiles once.
 
 mod advise;
 mod cdpc;

@@ -1,4 +1,4 @@
-//! Verbs that list what there is: machines, policies, completions, manual pages.
+//! Verbs that list things: machines, policies, completions, manual pages.
 
 use crate::house;
 

@@ -61,7 +61,7 @@ fn l2(outcome: &Value, count: &str) -> u64 {
     outcome["caches"][1][count].as_u64().unwrap()
 }
 
-/// Everything but the policy's name and what is reported of the order.
+/// The outcome without the policy's name and the report of the order.
 fn counts(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
     let fields = outcome.as_object_mut().unwrap();
@@ -79,7 +79,7 @@ fn a_marked_program_is_recorded_and_put_in_order() {
     assert_eq!(info["work_items"], 48 * 48);
     assert_eq!(info["phases"].as_array().unwrap().len(), 2);
 
-    // The hints are what the program gave: every row with every row.
+    // The hints are the program's: every row with every row.
     let hints: Vec<(u64, u64)> = json(&["trace", "cat", &trace, "--json"])
         .iter()
         .filter(|item| item["event"] == "work-begin")

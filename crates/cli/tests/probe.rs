@@ -1,4 +1,4 @@
-//! `probe` and `doctor`: whatever the machine, they come to a conclusion and say why.
+//! `probe` and `doctor`: on any machine they come to a conclusion and give the reason.
 
 use crate::house;
 

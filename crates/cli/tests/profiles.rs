@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::house::{Room, output};
 
-/// A program whose `find` is called by one who waits and by one who does not, recorded. Each address depends on what was read
-/// before (`sum % 2` is 0), so that each miss is waited for, and the few samples of a recording are enough.
+/// A program whose `find` has a caller that waits and one that does not, recorded. Each address depends on the earlier
+/// reads (`sum % 2` is 0), so that each miss is waited for, and the few samples of a recording are enough.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 static char small[64], large[64 << 20];
@@ -61,7 +61,7 @@ fn a_profile_says_which_caller_waits() {
         of("cold"),
         of("warm")
     );
-    // All is there that the lines of the result wait for, but for what rounding takes.
+    // The profile has all the stall of the result's lines, except for rounding.
     let value: Value = serde_json::from_str(&std::fs::read_to_string(&result).unwrap()).unwrap();
     let lines = value["source_lines"].as_array().unwrap();
     let waited: u64 = lines.iter().map(|line| line["stall_ns"].as_u64().unwrap()).sum();
@@ -134,12 +134,12 @@ fn each_form_is_written_and_says_what_opens_it() {
         let last = said.lines().last().unwrap();
         assert!(last.contains(viewer) && last.contains(&place), "{said}");
         assert!(std::path::Path::new(&place).exists());
-        // What is there is not written over.
+        // An existing file is not overwritten.
         let (_, refused) = output(&["report", &result, "--format", form, "-o", &place], 1);
         assert!(refused.contains("exists") && refused.contains("--force"), "{refused}");
         output(&["report", &result, "--format", form, "-o", &place, "--force"], 0);
     }
-    // Tables that another result had are not left among those of this one.
+    // Tables of an earlier result do not remain among those of this one.
     let older = room.path("parquet/pages.parquet");
     std::fs::write(&older, "older").unwrap();
     let place = room.path("parquet");

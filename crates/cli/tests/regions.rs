@@ -1,4 +1,5 @@
-//! `daemon --regions` from start to end: what it refuses, what a dry run leaves, and that each thread is as it was afterwards.
+//! `daemon --regions` from start to end: its refusals, the effects of a dry run, and the restored state of each thread
+//! afterwards.
 
 use crate::house;
 
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use house::{Room, json, output};
 use serde_json::Value;
 
-/// The cpus of this machine in two halves, as `--domains` has them; `None` where there is one cpu.
+/// The cpus of this machine in two halves, as `--domains` has them; `None` if there is one cpu.
 fn halves() -> Option<[String; 2]> {
     let cpus = sys::cpus::cpus(&sys::Root::default()).unwrap().online;
     let mine = sys::affinity::allowed(None).unwrap();
@@ -272,7 +273,7 @@ fn wrong_options_of_regions_tell_what_would_be_right() {
     );
 }
 
-/// `run --policy regions` runs a program of one thread as it would run by itself, and says what became of it.
+/// `run --policy regions` runs a program of one thread as it would run by itself, and reports the outcome.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_program_follows_its_data_as_an_experiment() {

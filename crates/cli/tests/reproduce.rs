@@ -38,7 +38,7 @@ fn times_stand_beside_the_papers() {
     assert_eq!(speedup["value"], 3.0);
     // 3 over 12.81 / 4.27, which is not quite 3.
     assert!((speedup["ratio"].as_f64().unwrap() - 1.0).abs() < 1e-12, "{speedup}");
-    // Three rows, two machines, and the speedups of two rows over the first; and two rows that are not the paper's.
+    // Three rows, two machines, and the speedups of two rows over the first; and two rows beyond the paper's.
     assert_eq!(lines.len(), 3 * 2 + 2 * 2 + 3);
     let ours = line(
         &lines,
@@ -86,7 +86,7 @@ fn counts_stand_beside_the_papers_and_are_kept() {
         counts["l2_misses"] = 5_000.into();
         fs::write(file, counts.to_string()).unwrap();
     }
-    // What is kept is what is printed, until a program changes.
+    // The kept results are the printed ones, until a program changes.
     let again = reproduce(&room, &folder, &["table7"]);
     assert_eq!(line(&again, "L2 misses", "Threaded")["value"], 5.0);
     let path = room.path("programs/count/sor-tiled");
@@ -154,7 +154,8 @@ fn the_figure_is_drawn() {
     assert!(svg.starts_with("<svg") && svg.contains("Matrix multiply"));
 }
 
-/// A page's parts are written by the command that each names, and what failed leaves its part as it was.
+/// A page's parts are written by the command that each names, and a failed command leaves its part as it
+/// was.
 #[test]
 fn chapters_are_written() {
     let room = Room::new();
@@ -267,7 +268,7 @@ fn bad_usage() {
     assert!(said.contains("figure4"), "{said}");
 }
 
-/// Programs that are prepared are recorded and simulated, and those that are not are said to be missing.
+/// Prepared programs are recorded and simulated, and the others are reported as missing.
 #[test]
 fn recorded_programs_are_held_against_first_touch() {
     let room = Room::new();

@@ -59,7 +59,7 @@ fn bars_and_what_they_gain_stand_beside_the_papers_gain() {
     let folder = programs(&room);
     let drawing = room.path("figure8.svg");
     let lines = reproduce(&room, &folder, "figure8", "4", &["--plot", &drawing]);
-    // Four bars, and what three of them gain over the first.
+    // Four bars, and the gains of three of them over the first.
     assert_eq!(lines.len(), 4 + 3);
     let row = "tomcatv, 4 cpus";
     let bar = line(&lines, row, "page coloring");

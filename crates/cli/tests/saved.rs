@@ -1,16 +1,16 @@
 //! Every count and every table comes out as before: commands whose results were saved, run again and compared.
 //!
-//! What is in `saved/results` was printed by version 0.1.0 at commit ce75b97, with its debug build as `DOMICILE_BEFORE`:
+//! Version 0.1.0 at commit ce75b97 printed the results in `saved/results`, with its debug build as `DOMICILE_BEFORE`:
 //!
 //! ```text
 //! DOMICILE_BEFORE=/path/to/domicile cargo test --locked -p domicile --test saved -- --test-threads 1
 //! ```
 //!
-//! which runs that command in place of the one that was built, and writes what it prints instead of comparing. Results that
-//! were saved so are also given to `report`, as a user's own would be. JSON is compared value by value, text exactly.
-//! What an advice or a page looks like is not compared, as both have grown since; the tests of `report` hold that.
-//! `saved/room.trace` was recorded by the same version (`domicile record -o room.trace -- ./room`, of `saved/room.c`, compiled
-//! with `gcc -O1 -g -pthread`).
+//! This runs that command in place of the one that was built, and saves its output instead of comparing. The saved
+//! results are also given to `report`, as a user's own would be. JSON is compared value by value, text exactly. The
+//! layout of an advice or a page is not compared, as both have grown since; the tests of `report` check it.
+//! `saved/room.trace` was recorded by the same version (`domicile record -o room.trace -- ./room`, of `saved/room.c`,
+//! compiled with `gcc -O1 -g -pthread`).
 
 #[path = "saved/compare.rs"]
 mod compare;
@@ -23,11 +23,11 @@ use std::process::Command;
 use compare::same;
 use house::{Room, domicile, programs, sweep};
 
-/// What a command leaves, by its name in `saved/results`.
+/// A command's output, by its name in `saved/results`.
 enum Left<'a> {
     Json(&'a str),
     Text(&'a str),
-    /// What it wrote to this file.
+    /// The JSON that it wrote to this file.
     JsonFile(&'a str, &'a str),
     TextFile(&'a str, &'a str),
 }
@@ -128,7 +128,7 @@ const ADVISED: &[(&str, Left)] = &[
     ),
 ];
 
-/// Of results that the version before had saved.
+/// Reports of results that the version before had saved.
 const SHOWN: &[(&str, Left)] = &[
     ("report advise-room.json --json", Json("report-room")),
     ("report simulate-colors.json --details", Text("report-colors-text")),
@@ -149,7 +149,7 @@ const REPRODUCED: &[(&str, Left)] = &[
     ),
 ];
 
-/// One cache for data without a TLB: what is not known of a run is null.
+/// One cache for data without a TLB: unknown values of a run are null.
 const BARE: &str = "name = \"bare\"\nclock_mhz = 100\npage_bytes = 4096\ncpus = 2\n[[cache]]\nname = \"L1\"\nlevel = 1\n\
                     kind = \"unified\"\nbytes = 4096\nways = 1\nline_bytes = 64\nhit_ns = 0.0\n[memory]\nlocal_ns = 100.0\n";
 
@@ -159,7 +159,7 @@ const PLAN: &str = "[[slot]]\nname = \"kept\"\nkind = \"private\"\nbytes = \"64 
 /// The programs of a table, which only say that they took a time.
 const TIMED: [(&str, f64); 3] = [("sor-untiled", 6.0), ("sor-tiled", 2.0), ("sor-threaded", 3.0)];
 
-/// What pages without a hint got by themselves then.
+/// The options that give pages without a hint the colors they got then.
 const AS_BEFORE: [&str; 2] = ["--set", "cdpc.rest=page-coloring"];
 
 fn fixtures() -> PathBuf {
@@ -197,7 +197,7 @@ fn read(name: &str) -> String {
     String::from_utf8(zstd::decode_all(&packed[..]).unwrap()).unwrap()
 }
 
-/// Runs commands, and compares what they leave with what was saved, or saves it.
+/// Runs commands, and compares their output with the saved one, or saves it.
 fn compare_all(commands: &[(&str, Left)]) {
     let room = Room::new();
     prepare(&room);
@@ -208,7 +208,7 @@ fn compare_all(commands: &[(&str, Left)]) {
                 room.file(&format!("{word}.json"), &read(word));
             }
         }
-        // What commands before it have written is not written over.
+        // Files of earlier commands are not overwritten.
         for file in [
             "domicile-advice.json",
             "slots.toml",

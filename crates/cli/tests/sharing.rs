@@ -75,7 +75,7 @@ fn advise_packs_the_groups_and_writes_that() {
         "{written}"
     );
 
-    // What it says is what comes out where the threads are placed so by hand.
+    // The prediction matches the result of placing the threads so by hand.
     let cpus = sharing["placements"][0]["cpus"].as_array().unwrap();
     let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
     let policy = advice["baseline"].as_str().unwrap();

@@ -69,7 +69,7 @@ fn l2(outcome: &Value) -> u64 {
     outcome["caches"][1]["misses"].as_u64().unwrap()
 }
 
-/// Whether two results are the same but for numbers written with and without a point.
+/// Returns whether two results are equal, apart from numbers written with and without a point.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -98,7 +98,7 @@ fn a_partition_is_proposed_written_and_simulated_again() {
     ];
     let advice = &json(&[&advise[..], &["--json"]].concat())[0];
 
-    // Who is reused is protected, who goes by is confined.
+    // Reused data is protected, streamed data is confined.
     let (p, colidx, a) = (of(advice, "p ("), of(advice, "colidx ("), of(advice, "heap: make ("));
     assert_eq!(p["role"], "protect");
     assert_eq!((&colidx["role"], &a["role"]), (&"confine".into(), &"confine".into()));

@@ -1,5 +1,5 @@
-//! `run --policy summary-homes`: where there is one memory node, where the program describes nothing, and options that do not go
-//! with it. What becomes of pages on several nodes is tested in guests (crates/preload/tests/numa).
+//! `run --policy summary-homes`: on one memory node, with programs that describe nothing, and with options that exclude
+//! it. Guests test the pages' homes on several nodes (crates/preload/tests/numa).
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn nodes() -> usize {
     sys::nodes::nodes(&sys::Root::default()).map_or(1, |nodes| nodes.len())
 }
 
-/// The program's own status, its text, and what was said.
+/// The program's own status, its text, and our messages.
 fn run(options: &[&str], script: &str) -> (String, String) {
     let arguments = [&ALWAYS, options, &["--", "sh", "-c", script]].concat();
     let ended = domicile(&arguments)

@@ -1,4 +1,4 @@
-//! `sweep`: the points of a specification are what `simulate` says, in a file that goes on where it was.
+//! `sweep`: the points of a specification agree with `simulate`, in a file that a later run continues.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ fn each_point_is_what_simulate_says() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let alone = &json(&words)[0];
         let mut swept: Value = serde_json::from_str(row["outcome"].as_str().unwrap()).unwrap();
-        // What tells it from the others of its sweep.
+        // The settings tell it from the others of its sweep.
         swept.as_object_mut().unwrap().remove("settings");
         assert_eq!(&swept, alone);
         assert_eq!(row["time_ns"], alone["time_ns"]["wall"]);
@@ -96,7 +96,7 @@ fn a_point_that_fails_is_a_row() {
         "{errors:?}"
     );
     assert!(rows[0]["time_ns"].is_u64() && rows[1]["time_ns"].is_null());
-    // What failed is tried again.
+    // A failed run is tried again.
     std::fs::copy(room.path("two"), room.path("nowhere")).unwrap();
     let again = self::rows(&room, &spec);
     assert!(

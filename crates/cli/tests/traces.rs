@@ -185,7 +185,7 @@ fn drmemtrace(file_type: u64, data: bool, middle: &[(u16, u16, u64)]) -> Vec<u8>
     all.flat_map(entry).collect()
 }
 
-/// Imports it from a folder; the trace, and what was said.
+/// Imports it from a folder. Returns the trace, and the messages.
 fn drmemtrace_of(room: &Room, file: &[u8]) -> (String, String) {
     let folder = room.path("app.dir/trace");
     std::fs::create_dir_all(&folder).unwrap();
@@ -210,7 +210,7 @@ fn no_advice_is_given_on_what_a_filter_let_through() {
         assert!(info.contains(says), "{info}");
         let (_, said) = output(&["simulate", &trace, "--machine", "simos-r4400"], 0);
         assert!(said.contains("note: ") && said.contains(says), "{said}");
-        // Of filtered fetches nobody knows how many instructions ran.
+        // Filtered fetches do not tell the number of instructions that ran.
         let outcome = &json(&["simulate", &trace, "--machine", "simos-r4400", "--json"])[0];
         let fetches_are_filtered = file_type & 0x80 != 0;
         assert_eq!(outcome["instructions"].is_null(), fetches_are_filtered, "{outcome}");

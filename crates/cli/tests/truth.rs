@@ -4,7 +4,7 @@ use crate::house::{self, Room};
 
 use serde_json::Value;
 
-/// Whether there is what a small pair needs.
+/// Returns whether there is everything that a small pair needs.
 fn can_run() -> bool {
     harness::tool("cc") && harness::tool("valgrind")
 }
@@ -32,7 +32,7 @@ fn ten_pairs_are_listed() {
         list.contains("10 pairs") && list.contains("false-sharing-plain"),
         "{list}"
     );
-    // Whoever runs the command sees them, so none is held back.
+    // The user who runs the command sees them, so none is held back.
     let (_, said) = house::output(&["truth", "--list", "--half", "held"], 2);
     assert!(said.contains("no pair is left"), "{said}");
     let all = concat!(env!("CARGO_MANIFEST_DIR"), "/../../truth/pairs.toml");
@@ -81,7 +81,7 @@ fn small_pairs_are_measured_and_predicted() {
         let of = |what: &str| pair["predicted"][what].as_f64().unwrap();
         assert!((of("before_ns") / of("after_ns") - of("ratio")).abs() < 1e-6);
     }
-    // A recording that is there is taken; one that cannot be read is made anew.
+    // An existing recording is used; one that cannot be read is made again.
     let kept = |name: &str| room.folder().join("keep").join(name);
     std::fs::copy(kept("smaller-before.dtr"), kept("small-before.dtr")).unwrap();
     std::fs::write(kept("small-after.dtr"), "no recording").unwrap();
@@ -97,7 +97,16 @@ fn small_pairs_are_measured_and_predicted() {
     let references = |side: &str| again[0]["pairs"][0]["predicted"][side].as_u64().unwrap();
     assert!((4 * 150 * 150..5 * 150 * 150).contains(&references("before_references")));
     assert!((4 * 300 * 300..5 * 300 * 300).contains(&references("after_references")));
-    let clock = ["--clock-only", "--rounds", "1", "--again", &out, "--again", &out];
+    let clock = [
+        "--clock-only",
+        "--as-probed",
+        "--rounds",
+        "1",
+        "--again",
+        &out,
+        "--again",
+        &out,
+    ];
     let (text, _) = house::output(&[&["truth", &list], &clock[..]].concat(), 0);
     let sentence = text
         .lines()
@@ -107,8 +116,10 @@ fn small_pairs_are_measured_and_predicted() {
         sentence.contains("of 4 repeats") || text.contains("of 4 repeats, within 2"),
         "{text}"
     );
+    let (_, said) = house::output(&["truth", "nowhere.toml"], 1);
+    assert!(said.contains("nowhere.toml: No such file"), "{said}");
     // The program of a pair is no result.
-    let (_, said) = house::output(&["truth", &list, "--clock-only", "--again", &list], 2);
+    let (_, said) = house::output(&["truth", &list, "--clock-only", "--as-probed", "--again", &list], 2);
     assert!(said.contains("is no result of `domicile truth -o FILE`"), "{said}");
 }
 
@@ -119,7 +130,7 @@ fn a_pair_that_prints_other_results_is_named_and_the_others_go_on() {
     }
     let room = Room::new();
     let list = pairs(&room, &[("unlike", 150, 160), ("like", 150, 150)]);
-    let (text, said) = house::output(&["truth", &list, "--rounds", "1", "--clock-only"], 1);
+    let (text, said) = house::output(&["truth", &list, "--rounds", "1", "--clock-only", "--as-probed"], 1);
     assert!(
         said.contains("domicile: unlike: before and after print other results"),
         "{said}"

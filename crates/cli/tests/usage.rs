@@ -1,4 +1,4 @@
-//! Wrong command lines: exit code 2, and a message that says what would be right.
+//! Wrong command lines: exit code 2, and a message that shows the right form.
 
 use crate::house;
 

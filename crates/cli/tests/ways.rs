@@ -22,7 +22,8 @@ struct Server {
 }
 
 impl Server {
-    /// None (counted as skipped) without a compiler, and on a machine that keeps nothing from run to run.
+    /// `None` (counted as skipped) without a compiler, and on a machine that keeps nothing from run to
+    /// run.
     fn new() -> Option<Server> {
         let room = Room::new();
         let kernel = room.path("resctrl.so");
@@ -62,7 +63,7 @@ impl Server {
         server.has_no_colors().then_some(server)
     }
 
-    /// What the probe found here is kept, but that it found no colors.
+    /// Keeps the probe's results of this machine, except that it found no colors.
     fn has_no_colors(&self) -> bool {
         let mut probe = domicile(&["probe", "--quick", "--json"]);
         probe
@@ -136,7 +137,7 @@ impl Server {
     }
 }
 
-/// Of the machine's only cache.
+/// The mask of the machine's only cache.
 fn mask(schemata: &str) -> u64 {
     let digits = schemata.trim().strip_prefix("L3:0=");
     u64::from_str_radix(digits.unwrap_or_else(|| panic!("{schemata}")), 16).unwrap()
@@ -160,7 +161,7 @@ fn a_program_has_the_ways_of_its_private_slots_until_it_ends() {
     // 1 MiB and 2200 KiB are three ways and a bit.
     assert_eq!((mask(own).count_ones(), mask(own) | mask(default)), (3, 0xffff));
     assert_eq!(mask(own) & mask(default), 0);
-    // Who starts the program is in the group, and what one starts is where it is.
+    // The process that starts the program is in the group, and its children are, too.
     assert_eq!(task, parent);
     for about in ["the index is hashed", "L3", "by resctrl", "on no hardware"] {
         assert!(said.contains(about), "{about}: {said}");

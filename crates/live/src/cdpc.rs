@@ -1,23 +1,23 @@
-//! Colors for the arrays of a parallel program, from what its compiler says of its loops (Bugnion96, section 5).
+//! Colors for the arrays of a parallel program, from its compiler's descriptions of its loops (Bugnion96, section 5).
 //!
 //! Loops come one by one: those whose values are constants before `main`, others right before they run. The paper
-//! colors once, at start-up, when all is known. Here:
+//! colors once, at start-up, with all loops known. Here:
 //!
-//! - [`Coloring::start`] colors what was described before `main`: pages that nobody has touched get their colors as they
-//!   arrive.
+//! - [`Coloring::start`] colors the arrays described before `main`: pages that nobody has touched get their colors as
+//!   they arrive.
 //! - [`Coloring::hear`] of a loop with arrays that are new, or new again, colors these. Pages that have a color already
-//!   change it only when enough came together that it pays: [`budget`] says when, so that all exchanges of a run are at
-//!   most a few for each page.
+//!   change it only when enough new loops make that pay: [`budget`] decides, so that a run exchanges each page at most
+//!   a few times.
 //! - Loops that are described again, and loops that swap the arrays of others, change nothing: the same pages keep their
 //!   colors.
 //!
-//! Memory that was given back, and mapped anew at the same addresses, has lost its colors. That is noticed where a
-//! description makes it worth a look: whenever a loop is described that is new, its pages are looked at; for one that is
-//! known, at most every [`PATIENCE`], and only so often that looking takes at most one part in fifty of the time
-//! ([`anew`](Coloring::anew) says what can be seen). Between looks a loop that is known costs one hash.
+//! Memory that was unmapped, and mapped again at the same addresses, has lost its colors. A description of a loop
+//! triggers the check. The pages of a new loop are always checked. Those of a known loop are checked at most every
+//! [`PATIENCE`], and so seldom that the checks take at most one part in fifty of the time ([`anew`](Coloring::anew)
+//! tells what a check can see). Between checks a known loop costs one hash.
 //!
-//! A page that two arrays share has one color like any other: hints are by page. What cannot be colored stays where it
-//! is, and [`Outcome`] says why.
+//! A page that two arrays share has one color like any other: hints are by page. A page that cannot be colored stays
+//! where it is, and [`Outcome`] says why.
 
 mod budget;
 mod dealing;
@@ -50,7 +50,7 @@ pub(crate) const MOST_SUMMARIES: usize = 1 << 16;
 
 /// The pages of a loop that is known are looked at again after this time at the earliest.
 pub const PATIENCE: Duration = Duration::from_millis(100);
-/// And after so many times what looking took the last time.
+/// And a pause of so many times the time of the last check.
 pub(crate) const REST: u32 = 50;
 
 /// The colors of one process's arrays.
@@ -60,7 +60,7 @@ pub struct Coloring {
     dealing: Dealing,
     colors: Colors,
     engine: Engine,
-    /// Whether frames come from the daemon, which knows its own.
+    /// True if frames come from the daemon, which knows the colors of its own.
     supplied: bool,
     program: Program,
     room: Room,
@@ -79,9 +79,9 @@ pub struct Coloring {
     left: BTreeMap<u64, String>,
     /// Pages for which nothing could be done at all, by the reason.
     passed_over: BTreeMap<&'static str, u64>,
-    /// What was chosen for the sets of arrays, when all loops were last seen together.
+    /// The choice for the sets of arrays, when all loops were last seen together.
     weighed: Vec<NamedChoice>,
-    /// How often known loops were described again, and how many descriptions could not be used.
+    /// Repeated descriptions of known loops, and descriptions that could not be used.
     again: u64,
     refused: u64,
     notes: Vec<String>,
@@ -90,9 +90,9 @@ pub struct Coloring {
 /// Pages whose colors nothing binds.
 #[derive(Default)]
 struct Fresh {
-    /// Of arrays that no loop had before.
+    /// Pages of arrays that no loop had before.
     new: HashSet<u64>,
-    /// Of memory that is new at an old address.
+    /// Pages of new memory at an old address.
     anew: BTreeSet<u64>,
 }
 
@@ -107,8 +107,8 @@ impl Fresh {
 }
 
 impl Coloring {
-    /// Finds what moves pages. Frames come from the daemon where it runs and has the same colors, else from the process's
-    /// own pool. The policy is one of [`policies`].
+    /// Opens the engine that moves pages. Frames come from the daemon if it runs and has the same colors, else from the
+    /// process's own pool. The policy is one of [`policies`].
     ///
     /// Errors: [`Error::Unavailable`] for another policy, and those of [`ColorsFrom::decide`] and [`Engine::open`].
     pub fn open(policy: &Name, colors: ColorsFrom) -> Result<Coloring, Error> {
@@ -170,12 +170,12 @@ impl Coloring {
         self.policy
     }
 
-    /// Whether a loop was described before, so that describing it again changes nothing that was said.
+    /// Returns whether a loop was described before. Describing such a loop again changes nothing.
     pub fn knows(&self, described: &Loop) -> bool {
         self.program.find(described).is_some()
     }
 
-    /// Whether [`Coloring::start`] is over.
+    /// Returns whether [`Coloring::start`] is over.
     pub fn is_started(&self) -> bool {
         self.started
     }
@@ -231,7 +231,7 @@ impl Coloring {
             fresh.anew = self.anew(at);
         }
         if self.pending == 0 {
-            // Nothing new was said; what was lost is put right.
+            // The loop is known: only lost colors are restored.
             let wanted = fresh.anew.iter().map(|page| (*page, self.preferred[page])).collect();
             // SAFETY: the caller's promise.
             unsafe { self.recolor(wanted, &fresh, began) };
@@ -244,7 +244,7 @@ impl Coloring {
         }
     }
 
-    /// Whether describing this loop now would do more than to count it.
+    /// Returns whether describing this loop now would do more than count it.
     pub fn has_work(&mut self, described: &Loop) -> bool {
         if !self.started {
             return false;
@@ -265,7 +265,7 @@ impl Coloring {
         self.again += 1;
     }
 
-    /// Whether there is something to compute hints for, and that pays.
+    /// Returns whether there is something worth computing hints for.
     fn may_compute(&self) -> bool {
         self.pending > 0 && self.budget.may_compute(self.preferred.len())
     }
@@ -295,7 +295,7 @@ impl Coloring {
         self.next_look.is_none_or(|at| Instant::now() >= at)
     }
 
-    /// What was not understood of a summary.
+    /// Counts a summary that was not understood, and notes why.
     pub fn refuse(&mut self, why: String) {
         self.refused += 1;
         self.note(why);

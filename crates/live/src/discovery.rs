@@ -1,8 +1,8 @@
-//! Which colors to use: those that timing has validated here, or those that the user forces.
+//! The colors to use: those that timing has validated here, or those that the user forces.
 //!
-//! [`discover`] is the one way in. What the kernel says of cache sizes is never enough: a guest's
-//! memory may be scattered by its host, and an index may be hashed. So without a validation there
-//! are no colors, and the error says why.
+//! [`discover`] is the one way in. The kernel's cache sizes are never enough: a guest's memory may
+//! be scattered by its host, and an index may be hashed. So without a validation there are no
+//! colors, and the error says why.
 
 use measured::{self, Effort};
 
@@ -24,7 +24,7 @@ pub enum Unknown {
 /// The colors to use on this machine: those that `DOMICILE_COLORS` forces, else those that the
 /// probe has validated since the last boot.
 ///
-/// Errors: [`Error::NoColors`] where the probe found none (with its reason), [`Error::Unavailable`] where it has
+/// Errors: [`Error::NoColors`] if the probe found none (with its reason), [`Error::Unavailable`] if it has
 /// not looked and `unknown` says to refuse, and where the variable cannot be read.
 pub fn discover(unknown: Unknown) -> Result<Colors, Error> {
     if let Some(value) = std::env::var_os(VARIABLE) {
@@ -44,10 +44,10 @@ pub fn discover(unknown: Unknown) -> Result<Colors, Error> {
     Ok(validated.into())
 }
 
-/// Where the colors of somebody who uses them come from.
+/// The origin of a program's colors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ColorsFrom {
-    /// The colors that were validated since the last boot, or that `DOMICILE_COLORS` forces; refused where neither is.
+    /// The colors that were validated since the last boot, or that `DOMICILE_COLORS` forces; refused if neither is.
     #[default]
     Found,
     /// The same, but measured now where nobody has measured yet (about two seconds).

@@ -40,7 +40,7 @@ use survey::{Piece, Survey, survey};
 use tally::Tally;
 use wish::Target;
 
-/// Who else may touch the range meanwhile: a promise, which is made where it is handed to an `unsafe fn`.
+/// The threads that may touch the range meanwhile: the promise of a caller of an `unsafe fn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// Nobody, neither a thread nor the kernel: the caller promises it.
@@ -53,35 +53,35 @@ pub enum Others {
 pub struct Engine {
     config: Config,
     means: Means,
-    /// A child of fork opens everything anew.
+    /// A child of fork reopens everything.
     process: u32,
     pagemap: Pagemap,
-    /// Whether the page map shows frame numbers.
+    /// True if the page map shows frame numbers.
     visible: bool,
     /// For [`Placing::Move`]: takes up old pages, and is the pattern of those for ranges.
     stage: Option<Faults>,
-    /// `None` where the colors of our own frames are not known.
+    /// `None` if the colors of our own frames are not known.
     pool: Option<Pool>,
     /// Ranges that we locked; they do not meet.
     locked: Vec<Pages>,
-    /// Whether locks have no limit for this user.
+    /// True if locks have no limit for this user.
     may_lock: bool,
-    /// Bytes that may be filled before it is looked again how much memory there is.
+    /// Bytes that may be filled before the next check of free memory.
     allowance: u64,
-    /// What the supply last complained of.
+    /// The supply's last error.
     trouble: Option<String>,
-    /// What it lacked in the last [`Engine::color`].
+    /// The frames that it lacked in the last [`Engine::color`].
     lacked: Option<String>,
 }
 
 /// Pages that are worked on at a time; twice as much memory is needed besides.
 const ROUND: usize = 8192;
 
-/// How often a range is gone through, until nothing is left to do.
+/// The most passes over a range, until nothing is left to do.
 const ATTEMPTS: usize = 4;
 
 impl Engine {
-    /// What is in use, and why.
+    /// The means in use, and the reasons for them.
     pub fn means(&self) -> &Means {
         &self.means
     }
@@ -91,7 +91,7 @@ impl Engine {
         self.trouble.as_deref()
     }
 
-    /// What the supply had too few of in the last [`Engine::color`], if it had: these frames were collected here.
+    /// The frames that the supply lacked in the last [`Engine::color`], if any: these were collected here.
     pub fn shortage(&self) -> Option<&str> {
         self.lacked.as_deref()
     }
@@ -130,23 +130,23 @@ impl Engine {
     /// ```
     ///
     /// # Safety
-    /// The range is memory of the caller, or of somebody who agreed; nobody else maps anything at its
-    /// addresses while they are his. Further:
+    /// The range is memory of the caller, or of an owner who agreed; nobody else maps anything at its addresses
+    /// meanwhile. Further:
     ///
     /// - with [`Others::Absent`] nobody else touches the range until this returns, neither a thread of this process nor
     ///   the kernel for one, nor does anybody change its mappings;
     /// - with [`Others::Running`], and only where [`Means::forks`] is false, no process is made from this one meanwhile by
     ///   anything that the C library's handlers of `fork` do not see: a bare `clone` system call, `_Fork`. (Its child
     ///   would find zeros in pages that were on their way. `vfork` and `posix_spawn` are harmless.)
-    /// - with [`Others::Running`] no thread ends meanwhile that was made by a bare `clone` and whose number the kernel clears
-    ///   in the range: whoever waits for that would wait for ever;
+    /// - with [`Others::Running`] no thread ends meanwhile that was made by a bare `clone` and whose number the kernel
+    ///   clears in the range: a thread that waits for that would wait for ever;
     /// - with [`Others::Running`] `mremap` of pages of the range goes through [`sys::changes::change`]. One that does not may
     ///   fail (EFAULT), with some of its pages moved;
     /// - a signal that arrives on an alternate signal stack of another thread (`sigaltstack`) waits for its page like any
     ///   system call: where those stacks are the kernel tells nobody else, so they are moved like other data;
-    /// - nobody closes descriptors that are not his meanwhile (`closefrom`, `close_range`). Where it happens the call ends and
-    ///   brings back what was on its way, but a thread that touched such a page just then has found zeros; if it wrote
-    ///   something there that stays, and the rest of the page is lost ([`Why::Kernel`] with EBADF).
+    /// - nobody closes foreign descriptors meanwhile (`closefrom`, `close_range`). If that happens, the call ends and
+    ///   brings back the pages in flight, but a thread that touched such a page just then has found zeros. If it wrote
+    ///   something there, that stays and the rest of the page is lost ([`Why::Kernel`] with EBADF).
     pub unsafe fn color(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
         self.renew()?;
         self.trouble = None;
@@ -174,7 +174,7 @@ impl Engine {
         outcome.map(|()| done)
     }
 
-    /// Who else is there, in truth, and whether that can be done.
+    /// Determines which other threads there really are, and if they can be handled.
     fn allowed(&self, survey: &Survey, others: Others) -> Result<Others, Error> {
         let refuse = |why: &str| {
             Err(Error::Unavailable {
@@ -182,7 +182,7 @@ impl Engine {
                 why: format!("{why}; stop the others and say so, or color before they start"),
             })
         };
-        // A thread that is alone is not interrupted: signals wait.
+        // A lone thread needs no interruption: signals wait.
         if others == Others::Absent || sys::forks::alone() {
             return Ok(Others::Absent);
         }
@@ -214,16 +214,16 @@ impl Engine {
         let mut entries = self.entries(range)?;
         let mut tally = Tally::new(wish, &entries);
         for attempt in 0..ATTEMPTS {
-            // What is absent stays so for the supply to fill, but where somebody may touch it. Without a
-            // supply it is cheaper to take what the kernel gives and to exchange what is wrong, if
-            // that can be seen.
+            // Absent pages stay absent for the supply to fill, unless another thread may touch them.
+            // Without a supply it is cheaper to take the kernel's frames and exchange wrong ones, if
+            // frames can be seen.
             if attempt > 0 {
                 entries = self.entries(range)?;
             }
             let fills = others == Others::Absent
                 && (self.config.supply.is_some() || !self.visible)
                 && entries.iter().any(|entry| !entry.present());
-            // To find nothing to populate costs as much as a tenth of an exchange.
+            // A populate call that finds nothing to do costs as much as a tenth of an exchange.
             if entries.iter().any(|entry| !entry.present() || !entry.exclusive()) {
                 for piece in &survey.pieces {
                     if fills && !piece.of_file {
@@ -262,7 +262,7 @@ impl Engine {
                 }
             }
             // When a huge page is divided, parts of it full of zeros lose their frames, and these may
-            // have been right ones. So it is looked at again, where that can be seen.
+            // have been right ones. So the range is checked again if frames can be seen.
             if targets.is_empty() || !self.visible {
                 break;
             }
@@ -297,8 +297,8 @@ impl Engine {
         };
         let mut rest = targets;
         while let Some(first) = rest.first() {
-            // A run of absent pages is filled in place; all that is there up to the next such run is
-            // exchanged. Short runs are not worth their system calls.
+            // A run of absent pages is filled in place; all present pages up to the next such run
+            // are exchanged. Short runs are not worth their system calls.
             let fill = run(rest, absent);
             if fill > 0 {
                 let pages = range.part(first.page, fill);
@@ -335,7 +335,8 @@ impl Engine {
         // SAFETY: the caller's promise.
         let mut furnished = unsafe { self.furnish(pages, &want, Expected::Zeros, way) };
         if matches!(furnished, Err(Error::Unfit { .. })) {
-            // Pages are not moved into what the program has locked (MLOCK_ONFAULT: else none would be absent).
+            // Pages are not moved into ranges that the program has locked (MLOCK_ONFAULT: else none would be
+            // absent).
             let unlocked = self.unlock_program(pages);
             // SAFETY: the caller's promise; what was filled is full of zeros, and furnished anew.
             furnished = unsafe { memory::discard(pages.span()) }
@@ -374,18 +375,18 @@ impl Engine {
         Ok(())
     }
 
-    /// The range needs its colors no more: our locks are undone. The pages keep their frames.
+    /// Gives up the range's colors: our locks are undone. The pages keep their frames.
     pub fn release(&mut self, range: Pages) -> Result<(), Error> {
         self.renew()?;
         self.unlock(range);
         Ok(())
     }
 
-    /// The range's content is needed no more: its frames go back to where they came from, and its
-    /// pages are absent, full of zeros.
+    /// Empties a range whose content is no longer needed: its frames go back to their origin, and its pages become
+    /// absent, full of zeros.
     ///
     /// # Safety
-    /// The range is memory of the caller, or of somebody who agreed; it holds plain data, for which zeros are a value,
+    /// The range is memory of the caller, or of an owner who agreed; it holds plain data, for which zeros are a value,
     /// or nothing that is ever used again. Nobody else touches it meanwhile.
     pub unsafe fn empty(&mut self, range: Pages) -> Result<(), Error> {
         self.renew()?;
@@ -400,7 +401,7 @@ impl Engine {
     }
 }
 
-/// How many targets from the first on are on neighbouring pages, and such.
+/// The number of targets from the first on that are on neighbouring pages and pass the test.
 fn run(targets: &[Target], such: impl Fn(&Target) -> bool) -> usize {
     let first = targets.first().map_or(0, |first| first.page);
     let next = |(at, target): &(usize, &Target)| target.page == first + at && such(target);

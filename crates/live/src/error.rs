@@ -1,5 +1,5 @@
-//! What can go wrong, said so that a user knows what to do. Whatever is returned here, the content
-//! of all pages is what it was.
+//! Errors, worded so that a user knows what to do. After any of these errors, all pages hold their
+//! old content.
 
 use std::io;
 

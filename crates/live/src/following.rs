@@ -1,10 +1,10 @@
 //! A thread that goes to the cache of the data that it touches, on a running system: the mechanism of Lee and Schwan ("Region
 //! Scheduling", ASPLOS 2012, sections 2 and 3), as an experiment. Policy `regions` decides, as in the simulator.
 //!
-//! Pages are closed to cpus by protection keys, and where the processor has none by their own protection (`mprotect(2)`). The program
-//! runs traced: a touch of a closed page stops it, the policy is asked, and the thread goes on where its data is cached. The program's
-//! own handlers of faults are not concerned, since the tracer takes these stops before any signal is delivered. The kernel obeys both
-//! means as well, so that all pages are open during system calls.
+//! Protection keys close pages to cpus; without such keys the pages' own protection does (`mprotect(2)`). The program
+//! runs traced: a touch of a closed page stops it, the policy is asked, and the thread goes on where its data is
+//! cached. The program's own handlers of faults are not concerned, since the tracer takes these stops before any signal
+//! is delivered. The kernel obeys both means as well, so that all pages are open during system calls.
 #![forbid(unsafe_code)]
 
 mod begin;
@@ -31,7 +31,7 @@ pub use sys::traced::Closing;
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub policy: Name,
-    /// As in `regions.period=20000`.
+    /// Settings as in `regions.period=20000`.
     pub settings: Vec<String>,
     /// The caches among which regions are divided: two at least.
     pub domains: Vec<CacheDomain>,
@@ -39,12 +39,12 @@ pub struct Asked {
     pub closing: Option<Closing>,
     /// Cpus of caches that regions may have are kept from sleeping while pages are closed ([`sys::awake`]).
     pub awake: bool,
-    /// What is known of sizes and stays that gain; `None`: by the time that a move takes here.
+    /// The sizes and stays known to gain; `None`: by the time that a move takes here.
     pub bounds: Option<Bounds>,
 }
 
-/// What a move takes on this machine, in ns: a touch of a closed page, the policy's turn, and the thread on another cpu. The program of
-/// `command` is started and ends before its first instruction.
+/// Measures the time of a move on this machine, in ns: a touch of a closed page, the policy's turn, and the thread on
+/// another cpu. The program of `command` is started and ends before its first instruction.
 ///
 /// Errors: there are no protection keys, where pages are to be closed by them; one cache domain only; the program cannot be started or
 /// traced.

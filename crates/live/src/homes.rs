@@ -1,10 +1,10 @@
-//! Pages that follow their users on a running system: the policies of [`policy::registry`] that move pages between nodes,
-//! told what processes do, and their moves carried out by `move_pages(2)`.
+//! Pages that follow their users on a running system: the policies of [`policy::registry`] that move pages between
+//! nodes, with observations of the processes, and with moves by `move_pages(2)`.
 //!
-//! [`prepare`] and [`Prepared::watch`] begin; [`Host::run`] goes on until there is nobody left, and [`Host::report`] says what became of it. Programs
-//! are not changed and need not know: their pages keep address and content.
+//! [`prepare`] and [`Prepared::watch`] begin; [`Host::run`] goes on until no process is left, and [`Host::report`]
+//! gives the outcome. Programs are not changed and need not know: their pages keep address and content.
 //!
-//! Linux has no transparent replicas. Where a policy asks for a copy, that is counted and not carried out.
+//! Linux has no transparent replicas. A policy's request for a copy is counted and not carried out.
 #![forbid(unsafe_code)]
 
 mod carry;
@@ -47,11 +47,12 @@ pub struct Config {
     /// Texts of the form `policy.parameter=value`, over those that follow from the source.
     pub settings: Vec<String>,
     pub interval: Duration,
-    /// Pages of a process that its policy is told of in an interval, at most; a huge page is one.
+    /// The most pages of a process that its policy is told of in an interval; a huge page counts as
+    /// one.
     pub pages: usize,
     /// How long at most.
     pub duration: Option<Duration>,
-    /// Whether writes are found out beside a source that does not tell them.
+    /// True if writes are found out beside a source that does not report them.
     pub tell_writes: bool,
 }
 
@@ -68,7 +69,7 @@ impl Config {
     }
 }
 
-/// Who is watched.
+/// The processes to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
     Processes(Vec<u32>),
@@ -79,13 +80,13 @@ pub enum Whom {
 }
 
 impl Whom {
-    /// Whether there is nothing to wait for once nobody is there.
+    /// Returns whether there is nothing to wait for once no process is left.
     fn ends(&self) -> bool {
         !matches!(self, Whom::Group(_))
     }
 }
 
-/// What was found before anybody is watched: a source of information, and the machine's nodes.
+/// The findings before any process is watched: a source of information, and the machine's nodes.
 pub struct Prepared {
     config: Config,
     layout: Layout,
@@ -98,7 +99,7 @@ pub struct Prepared {
 pub fn prepare(mut config: Config, source: Option<&str>) -> Result<Prepared, HomesError> {
     let root = Root::default();
     let layout = Layout::read(&root, false)?;
-    // What is wrong with the policy is said before anything is taken.
+    // Errors in the policy are reported before anything is taken.
     decisions::Decisions::new(config.policy.clone(), config.settings.clone(), layout.world())?;
     if layout.count() < 2 {
         return Err(HomesError::OneNode);
@@ -141,7 +142,7 @@ impl Prepared {
     }
 }
 
-/// Whether a policy decides by writes.
+/// Returns whether a policy decides by writes.
 fn wants_writes(name: &Name) -> bool {
     let homes = name.of(Kind::Home);
     homes.is_some_and(|entry| entry.params.iter().any(|param| param.name == "writes"))

@@ -1,11 +1,10 @@
 //! The Linux world: gives the pages of a running program frames of the colors that were chosen for
 //! them.
 //!
-//! [`Colors`] says what a color is on this machine, a [`Supply`] where frames of known color come
-//! from.
+//! [`Colors`] defines a color on this machine, a [`Supply`] provides frames of known color.
 //!
-//! Whoever has the pages of others moved promises something about them, so [`Engine::color`] and its
-//! kin are `unsafe`. [`slots`] is the safe way: a data set borrows the memory that it colors.
+//! A caller that has the pages of others moved makes a promise about them, so [`Engine::color`] and
+//! its kin are `unsafe`. [`slots`] is the safe way: a data set borrows the memory that it colors.
 #![deny(unsafe_code)]
 
 // Unsafe code stands where pages are moved (`engine`, `pool`, `daemon::client`) and where a promise about

@@ -1,10 +1,10 @@
-//! Which facilities the pool and the engine use, and why these.
+//! The facilities that the pool and the engine use, and the reasons for them.
 
 use std::fmt;
 
 use crate::{Colors, Supply};
 
-/// What the engine is to use. [`Config::new`] leaves every choice to what works best here.
+/// The facilities that the engine is to use. [`Config::new`] chooses those that work best here.
 pub struct Config {
     pub colors: Colors,
     /// Asked for frames before the process's own pool: the daemon.
@@ -13,7 +13,7 @@ pub struct Config {
     pub placing: Option<Placing>,
     /// Only this way of knowing the colors of our own frames.
     pub knowledge: Option<Knowledge>,
-    /// Whether colored ranges are locked in memory.
+    /// The locking of colored ranges in memory.
     pub lock: Lock,
     /// Bytes of frames that the own pool keeps for later.
     pub reserve_bytes: u64,
@@ -43,18 +43,18 @@ impl Config {
     }
 }
 
-/// Whether pages are locked once they are colored. Only swapping is kept away by that; against
-/// moves for compaction see [`repair`](crate::Engine::repair).
+/// The locking of pages once they are colored. It prevents only swapping; against moves for compaction
+/// see [`repair`](crate::Engine::repair).
 ///
 /// A locked range is not quite the program's any more: `madvise` does not empty it, and its bytes count
-/// against the program's limit (`RLIMIT_MEMLOCK`). So it is for whoever asks for it.
+/// against the program's limit (`RLIMIT_MEMLOCK`). So pages are locked only on request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lock {
     #[default]
     Never,
-    /// Where the limit of locked memory allows and no mapping has to be divided for it.
+    /// Locks if the limit of locked memory allows and no mapping has to be split for it.
     Free,
-    /// Where the limit of locked memory allows.
+    /// Locks if the limit of locked memory allows.
     Allowed,
 }
 
@@ -64,7 +64,8 @@ pub enum Placing {
     /// `UFFDIO_MOVE`: the page keeps its address, no mapping is added (Linux 6.8).
     Move,
     /// The frames wanted are freed and at once taken again at their place, from the cpu's own list
-    /// of free frames, which hands out first what came last. Needs a page map that shows frames.
+    /// of free frames, which hands out first the frame freed last. Needs a page map that shows
+    /// frames.
     Refill,
     /// `mremap` of pool pages that the content was copied to: a mapping more for each run.
     Remap,
@@ -79,18 +80,18 @@ pub enum Knowledge {
     HugePages,
 }
 
-/// What is in use; each line with its reason.
+/// The facilities in use; each line with its reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Means {
     pub placing: Option<Placing>,
     pub knowledge: Option<Knowledge>,
-    /// Whether ranges that others use may be colored.
+    /// True if ranges that others use may be colored.
     pub running: bool,
-    /// Whether a child has every page of such ranges whatever call makes it: `_Fork` and a bare `clone`, which run no
-    /// handlers, too. Where this is false only `fork` is held while pages are on their way, and who is made by
-    /// another call meanwhile may find zeros.
+    /// True if a child has every page of such ranges whatever call makes it: also `_Fork` and a bare `clone`, which
+    /// run no handlers. If false, only `fork` is held while pages are in flight, and a child made by another call
+    /// meanwhile may find zeros.
     pub forks: bool,
-    /// What and why, a sentence for each facility.
+    /// Each facility and the reason for it, a sentence each.
     pub reasons: Vec<String>,
 }
 

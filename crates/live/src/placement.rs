@@ -15,7 +15,7 @@ pub use family::{Family, Here, Processes};
 
 /// Threads of one process.
 pub trait Threads {
-    /// Those that there are, by Linux's numbers.
+    /// The existing threads, by Linux's numbers.
     fn there_are(&self) -> Vec<u32>;
     /// When a thread began, in ticks; `None`: it is gone.
     fn began(&self, thread: u32) -> Option<u64>;
@@ -159,7 +159,7 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// What became of the threads.
+    /// The outcome for the threads.
     pub fn outcome(&self) -> PlacedRun {
         let all = self.placement.threads.len() as u32;
         let placed = if self.by_name {

@@ -1,9 +1,9 @@
 //! Frames of known color that the process collects for itself.
 //!
 //! Memory is populated until there are enough frames of each color wanted (Ding11, section 3.3).
-//! What is not wanted is held until the collecting ends: the kernel hands out first what was freed
-//! last, so that frames freed too early would come back. Afterwards a reserve is kept and the
-//! rest freed.
+//! Unwanted frames are held until the collecting ends: the kernel hands out first the frames freed
+//! last, so frames freed too early would come back. Afterwards a reserve is kept and the rest
+//! freed.
 
 mod collect;
 mod placing;
@@ -37,16 +37,16 @@ pub struct Pool {
     faults: Option<Faults>,
     /// Zeros, never written, that pages are [populated](Pool::populate) with.
     blank: Option<Area>,
-    /// Where the pages are. A place whose area is gone is used again.
+    /// The areas that hold the pages. A place whose area is gone is used again.
     chunks: Vec<Option<Area>>,
-    /// By color; what was found last is used first.
+    /// Free frames by color; the last one found is used first.
     free: Vec<Vec<Frame>>,
-    /// By color: frames that a program's pages had. The kernel may still read them, so that they are not written
-    /// before they were [renewed](Pool::renew).
+    /// Frames by color that a program's pages had. The kernel may still read them, so they must be
+    /// [renewed](Pool::renew) before they are written.
     used: Vec<Vec<Frame>>,
     reserve_bytes: u64,
     collect_bytes: u64,
-    /// How much memory was free, and when.
+    /// The amount of free memory last seen, and the time of that.
     seen_free: Option<(Instant, u64)>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Frame {
     pub contents: Contents,
 }
 
-/// What a frame of the pool holds.
+/// The content of a frame of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Contents {
     Zeros,
@@ -67,7 +67,7 @@ pub(crate) enum Contents {
     Anything,
 }
 
-/// What the pages that get the frames must hold.
+/// The content that the pages which get the frames must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Zeros,
@@ -109,7 +109,7 @@ impl Pool {
         })
     }
 
-    /// Opens anew what the program has closed, which knows nothing of it.
+    /// Reopens descriptors that the program has closed unknowingly.
     pub(crate) fn reopen(&mut self) -> Result<(), Error> {
         if !self.pagemap.is_ours() {
             self.pagemap = Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?;
@@ -120,8 +120,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes frames of these colors out of the pool, collecting what is missing. They belong to
-    /// the caller, who brings them into place or gives them [back](Pool::put_back).
+    /// Takes frames of these colors out of the pool, collecting missing ones. They belong to the
+    /// caller, who brings them into place or gives them [back](Pool::put_back).
     pub(crate) fn take(&mut self, want: &[u16]) -> Result<Vec<Frame>, Error> {
         let mut need = vec![0u64; self.free.len()];
         for &color in want {
@@ -140,14 +140,15 @@ impl Pool {
         Ok(frames)
     }
 
-    /// What [`take`](Pool::take) gave and nobody used.
+    /// Puts back frames that [`take`](Pool::take) gave and nobody used.
     pub(crate) fn put_back(&mut self, want: &[u16], frames: &[Frame]) {
         for (&color, &frame) in want.iter().zip(frames) {
             self.free[usize::from(color)].push(frame);
         }
     }
 
-    /// Takes over the frames of known color of an area that was never a program's; what they hold is no matter.
+    /// Takes over the frames of known color of an area that was never a program's; their content does not
+    /// matter.
     pub(crate) fn adopt(&mut self, area: Area) {
         for (color, frame) in self.sorted(area) {
             self.free[color].push(frame);
@@ -207,7 +208,7 @@ impl Pool {
                 continue;
             }
             kept.sort_unstable();
-            // What cannot be freed now is freed with the area.
+            // Pages that cannot be freed now are freed with the area.
             let _ = discard.ranges(area, &gaps(&kept, area.pages()));
         }
     }
@@ -237,7 +238,7 @@ impl Pool {
         area.expect("a chunk lives as long as a frame of it is out")
     }
 
-    /// Whether the pool's own pages lie in a range.
+    /// Returns whether the pool's own pages lie in a range.
     pub(crate) fn meets(&self, span: sys::memory::Span) -> bool {
         self.chunks
             .iter()
@@ -252,7 +253,7 @@ impl Pool {
     }
 }
 
-/// What lies between these pages of an area, ascending.
+/// The gaps between these pages of an area, ascending.
 fn gaps(kept: &[u32], pages: usize) -> Vec<Range<usize>> {
     let kept = kept.iter().map(|&page| page as usize);
     let starts = std::iter::once(0).chain(kept.clone().map(|page| page + 1));

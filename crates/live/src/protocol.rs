@@ -30,7 +30,7 @@ pub const ENVIRONMENT: &str = "DOMICILE_INSTRUCTIONS";
 /// Changes with the form of the instructions: command and run-time are installed together.
 pub const VERSION: u32 = 3;
 
-/// Larger instructions are not believed.
+/// Larger instructions are rejected.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// All that `domicile run` asks of the run-time.
@@ -43,20 +43,20 @@ pub struct Instructions {
     pub program_file: (u64, u64),
     /// The earlier value of `LD_PRELOAD`; programs that this one starts find it so again.
     pub preload_before: Option<String>,
-    /// Whether programs that this one starts get the same instructions.
+    /// True if programs that this one starts get the same instructions.
     pub children: bool,
-    /// Where the report goes: a file of [`slate::BYTES`](Slate) bytes.
+    /// The file for the report, of [`slate::BYTES`](Slate) bytes.
     pub slate: PathBuf,
-    /// The colors that were decided on: the run-time asks nobody else. None where pages get homes.
+    /// The colors to use: the run-time asks nobody else. `None` if pages get homes.
     pub colors: Option<Colors>,
-    /// Empty where pages are placed by what the program says.
+    /// Empty if pages are placed by the program's descriptions.
     pub plan: Plan,
     pub modules: Vec<Module>,
     /// One for each name of the plan's data sets that was found.
     pub targets: Vec<Target>,
     /// Code that a call stack's owner is looked for behind: allocators, their wrappers.
     pub passed: Vec<Area>,
-    /// Instead of a plan: pages get colors by what the program says of its parallel loops.
+    /// Instead of a plan: pages get colors by the program's descriptions of its parallel loops.
     #[serde(default)]
     pub directed: Option<Directed>,
     /// Instead of either: they get homes by that.
@@ -85,9 +85,9 @@ pub struct Homed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
     pub path: PathBuf,
-    /// Hexadecimal; empty where the file has none.
+    /// Hexadecimal; empty if the file has none.
     pub build_id: String,
-    /// Whether all of it is passed over when a call stack's owner is looked for: the C library.
+    /// True if all of it is passed over in the search for a call stack's owner: the C library.
     pub passed: bool,
 }
 
@@ -122,7 +122,7 @@ pub enum What {
 pub struct Site {
     /// Code that is on the call stack, from the inside out; the last is whose memory it is.
     pub chain: Vec<Vec<Area>>,
-    /// Which calls give memory here; `None`: either.
+    /// The calls that give memory here; `None`: either.
     pub from: Option<Memory>,
     /// Only blocks of at least, and of at most so many bytes.
     pub bytes: (u64, u64),

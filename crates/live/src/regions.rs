@@ -1,8 +1,8 @@
 //! Processes paired with cache domains on a running system: [`policy::regions::pairing`] decides, threads are placed by
 //! affinity, and all of it is undone at the end.
 //!
-//! [`prepare`] and [`Prepared::watch`] begin; [`Host::run`] goes on until there is nobody left, and [`Host::end`] gives each
-//! thread the cpus that it had before, and says what became of it all. Programs are not changed and need not know.
+//! [`prepare`] and [`Prepared::watch`] begin; [`Host::run`] goes on until no process is left, and [`Host::end`] gives
+//! each thread the cpus that it had before, and reports the outcome. Programs are not changed and need not know.
 #![forbid(unsafe_code)]
 
 mod counters;
@@ -42,7 +42,7 @@ pub struct Config {
     pub duration: Option<Duration>,
     /// The name of a program that gets domains of its own.
     pub preferred: Option<String>,
-    /// True: processes are placed. False: a dry run finds out, once, what would be done.
+    /// True: processes are placed. False: a dry run decides once, and changes nothing.
     pub acts: bool,
     /// The file in which a program writes how many units of its work it has done.
     pub progress: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub enum Whom {
 }
 
 impl Whom {
-    /// True where there is nothing to wait for once nobody is there.
+    /// True if there is nothing to wait for once no process is left.
     fn ends(&self) -> bool {
         matches!(self, Whom::Processes(_) | Whom::Beside { .. })
     }

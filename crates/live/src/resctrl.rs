@@ -1,23 +1,23 @@
 //! Slots for whole threads, kept apart by ways instead of colors, where the processor can and the kernel lets us:
 //! resctrl (Intel's Cache Allocation Technology, AMD's Platform QoS, Arm's MPAM).
 //!
-//! A slot of ways is a group of resctrl: its threads bring lines into its ways only. What lies in a cache already is
-//! hit from anywhere. So it is threads that are kept apart, where colors keep data apart; ways need no validated colors, move
+//! A slot of ways is a group of resctrl: its threads bring lines into its ways only. Any thread may hit a line that is
+//! in the cache already. So ways keep threads apart, where colors keep data apart; ways need no validated colors, move
 //! no page and work for files and kernel memory as well.
 //!
 //! - A **private** slot's ways are taken out of the default group's mask, and out of those of our other groups, until it
 //!   is freed. Ways that devices may use (`shareable_bits`) are never private.
 //! - **Shared** slots have the lowest ways of the default group, all of them the same ones as far as they go.
-//! - A slot has its ways in the caches of its threads' cpus only; elsewhere its threads have what the default group has.
-//! - Bytes are rounded down to whole ways, but at least to what the processor can do (`min_cbm_bits`).
+//! - A slot has its ways in the caches of its threads' cpus only; elsewhere its threads have the default group's ways.
+//! - Bytes are rounded down to whole ways, but at least to the processor's minimum (`min_cbm_bits`).
 //! - Masks are always of neighbouring ways, which all processors can.
 //!
-//! Groups of others are left alone: their ways are nobody's to take. Groups of ours whose process died are removed
-//! when the next slot is made. What is where is read from the tree each time, under its lock, so that programs do not get into
+//! Groups of others are left alone: their ways are nobody's to take. Groups of ours whose process died are removed when
+//! the next slot is made. The state is read from the tree each time, under its lock, so that programs do not get into
 //! each other's way.
 //!
-//! Where there are no colors, ways of the outermost cache stand in for them ([`Instead`]): in `domicile run --slots`, and in an
-//! [`Application`](crate::slots::Application).
+//! If there are no colors, ways of the outermost cache stand in for them ([`Instead`]): in `domicile run --slots`, and
+//! in an [`Application`](crate::slots::Application).
 //!
 //! This has run on trees that were made after the kernel's documentation, and on no hardware.
 
@@ -87,7 +87,7 @@ impl Ways {
         if all == 0 {
             return Err(tree.malformed(&format!("info/{first}/cbm_mask"), "0", "at least one way"));
         }
-        // Older kernels do not report what devices use, and Arm's have nothing to report.
+        // Older kernels do not report the ways that devices use, and Arm's have nothing to report.
         let devices = number("shareable_bits", 16).unwrap_or(0) & all;
         let least = number("min_cbm_bits", 10)?.clamp(1, u64::from(all.count_ones())) as u32;
         let mut state = State {
@@ -106,7 +106,7 @@ impl Ways {
         Ok(Ways(Arc::new(Mutex::new(state))))
     }
 
-    /// How many ways each cache has, and bytes of one, in the cache where they are least.
+    /// The number of ways of each cache, and the bytes of one, in the cache with the fewest.
     pub fn shape(&self) -> (u32, u64) {
         let state = self.lock();
         let least = state.way_bytes.values().copied().min().unwrap_or(0);

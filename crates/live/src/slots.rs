@@ -1,6 +1,6 @@
 //! Cache slots for the data of a running program (Ding11 section 3.1).
 //!
-//! A program says how much cache which of its data may have, and never which colors:
+//! A program tells how much cache each part of its data may have, and never names colors:
 //!
 //! ```no_run
 //! use live::slots::{Application, Kind, Start, ThreadGroup};
@@ -28,7 +28,7 @@
 //! pages change their frames while others read it, and write it where its type lets them (atomics, locks). Memory that is
 //! known by its address alone takes an `unsafe fn` ([`DataSet::add_raw`]).
 //!
-//! What is lent cannot be freed:
+//! Lent memory cannot be freed:
 //!
 //! ```compile_fail,E0505
 //! # use live::slots::{Application, Start, ThreadGroup};
@@ -54,7 +54,7 @@
 //! # Ok::<(), live::slots::Error>(())
 //! ```
 //!
-//! What can be discarded is plain data, for which zeros are a value; a `String` full of zeros would be none:
+//! Only plain data can be discarded, for which zeros are a value; a `String` full of zeros would be none:
 //!
 //! ```compile_fail,E0277
 //! # use live::slots::{Application, Start, ThreadGroup};
@@ -80,18 +80,18 @@
 //!
 //! Memory in a slot from the start, for containers that grow, is [`Application::containers`].
 //!
-//! Who is who: the **ledger** knows which colors are whose (the daemon's, if it runs, for all programs together; else one
-//! of this process alone), the **engine** moves pages to frames of those colors. Under `domicile record`
-//! no frame changes: the trace keeps what the program asks for, and the policy `slots` simulates it.
+//! The parts: the **ledger** knows which colors are whose (the daemon's, if it runs, for all programs together; else
+//! one of this process alone), the **engine** moves pages to frames of those colors. Under `domicile record` no frame
+//! changes: the trace keeps the program's requests, and the policy `slots` simulates it.
 //!
-//! Where the probe found no colors and resctrl is there, the ledger is one of ways and nothing moves: what a program's private slots
-//! come to is the ways of the threads that use them, all together ([`Means::colors`] is none then).
+//! If the probe found no colors and there is resctrl, the ledger is one of ways and no page moves: a program's private
+//! slots amount to the ways of the threads that use them, all together ([`Means::colors`] is none then).
 //!
 //! # What becomes of the pages at the ends
 //!
-//! Only pages that a data set's ranges cover whole are placed, neighbouring ranges taken together. Of a page that
-//! is covered in part, the rest belongs to somebody else, so it stays where it is; [`DataSet::left_out`] says how much that is.
-//! A page has one data set: what another one has already is refused.
+//! Only pages that a data set's ranges cover whole are placed, neighbouring ranges taken together. Of a page that is
+//! covered in part, the rest belongs to somebody else, so it stays where it is; [`DataSet::left_out`] says how much
+//! that is. A page has one data set: pages of another one are refused.
 
 mod application;
 #[allow(unsafe_code)]

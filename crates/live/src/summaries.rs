@@ -1,8 +1,8 @@
 //! A program's description of its parallel loops, as it comes over the C ABI: `domicile/summary.h`, copied and checked.
 //!
-//! Two libraries take the same call: `libdomicile`, which the program is linked with, and the run-time of `domicile run`.
-//! [`taken`] is the one way in. Whatever a program passes that the header allows to be pointed to, the answer is a [`Loop`]
-//! or a reason, never a crash.
+//! Two libraries take the same call: `libdomicile`, which the program is linked with, and the run-time of `domicile
+//! run`. [`taken`] is the one way in. For any pointers that the header allows, its answer is a [`Loop`] or a reason,
+//! never a crash.
 
 mod abi;
 mod extent;
@@ -32,9 +32,8 @@ pub struct Taken {
 
 /// Copies a program's description of a parallel loop.
 ///
-/// `threads = 0` becomes what [`threads`] says, `bytes = 0` the bytes that the summary reaches within the mapping. A
-/// summary that cannot be is passed over; so is one whose array is not there (null), as of an array that was never
-/// allocated.
+/// `threads = 0` becomes the result of [`threads`], `bytes = 0` the bytes that the summary reaches within the mapping.
+/// An impossible summary is skipped, and so is one whose array is null, as for an array that was never allocated.
 ///
 /// Errors: a loop of which nothing can be used, with the reason.
 ///
@@ -115,7 +114,7 @@ pub unsafe fn taken(from: *const domicile_loop) -> Result<Taken, Malformed> {
     Ok(Taken { described, passed_over })
 }
 
-/// How many summaries a loop has that [`taken`] would copy; 0 where it would refuse.
+/// The number of a loop's summaries that [`taken`] would copy; 0 if it would refuse.
 ///
 /// # Safety
 /// As for [`taken`].

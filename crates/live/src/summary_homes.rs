@@ -1,14 +1,15 @@
-//! Homes for the arrays of a parallel program, from what its compiler says of its loops: policy `summary-homes` on a running
-//! program.
+//! Homes for the arrays of a parallel program, from its compiler's descriptions of its loops: policy `summary-homes` on
+//! a running program.
 //!
-//! [`policy::cdpc::Program::homes`] decides, as it does in the simulator: a page lives on the node whose cpus' iterations touch it
-//! most. Thread `t` of a team is taken to be on the `t`-th of the [`seats`]. Here the kernel is told, before a page is touched, where
-//! it is to put it (`mbind(2)`), and pages that are there already move (`move_pages(2)`). The node is preferred and not
-//! demanded: where it has no memory left, the page lies elsewhere and the program goes on.
+//! [`policy::cdpc::Program::homes`] decides, as it does in the simulator: a page lives on the node whose cpus'
+//! iterations touch it most. Thread `t` of a team is taken to be on the `t`-th of the [`seats`]. Here a memory policy
+//! tells the kernel the node of each page before it is touched (`mbind(2)`), and pages that are present already move
+//! (`move_pages(2)`). The node is preferred and not bound: if it has no memory left, the page lies elsewhere and the
+//! program goes on.
 //!
-//! Loops come one by one, as for [`crate::cdpc`], and the same bounds hold. What was described before `main` is placed together.
-//! A loop that comes later, and has arrays that are new, has these placed; homes that pages have already change only within a budget.
-//! A loop that is known is looked at again from time to time: memory that was given back and mapped anew has lost its home.
+//! Loops come one by one, as for [`crate::cdpc`], and the same bounds hold. Loops described before `main` are placed
+//! together. New arrays of a later loop are placed then; existing homes of pages change only within a budget. A known
+//! loop is checked again from time to time: memory that was unmapped and mapped again has lost its home.
 
 mod linux;
 mod map;
@@ -32,8 +33,8 @@ use linux::{Here, Linux};
 use map::PageMap;
 pub use seats::seats;
 
-/// Memory that the work takes at most: always; for each page of the arrays; for each of those and each node, while it is counted
-/// who touches it; for each summary and thread.
+/// Memory that the work takes at most: always; for each page of the arrays; for each of those and each node, while the
+/// threads that touch it are counted; for each summary and thread.
 const ALWAYS: u64 = 12 << 20;
 const PAGE: u64 = 256;
 const COUNT: u64 = 16;
@@ -64,7 +65,7 @@ pub struct SummaryHomes {
     notes: Vec<String>,
 }
 
-/// What was done at one time, or at several.
+/// The work done at one time, or at several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Moment {
     times: u64,
@@ -106,12 +107,12 @@ impl SummaryHomes {
         self.program.loops()
     }
 
-    /// Whether a loop was described before, so that describing it again changes nothing that was said.
+    /// Returns whether a loop was described before. Describing such a loop again changes nothing.
     pub fn knows(&self, described: &Loop) -> bool {
         self.program.find(described).is_some()
     }
 
-    /// Whether [`SummaryHomes::start`] is over.
+    /// Returns whether [`SummaryHomes::start`] is over.
     pub fn is_started(&self) -> bool {
         self.started
     }
@@ -165,7 +166,7 @@ impl SummaryHomes {
         }
     }
 
-    /// Whether describing this loop now would do more than to count it.
+    /// Returns whether describing this loop now would do more than count it.
     pub fn has_work(&mut self, described: &Loop) -> bool {
         if !self.started {
             return false;
@@ -202,13 +203,14 @@ impl SummaryHomes {
         }
     }
 
-    /// What was not understood of a summary.
+    /// Counts a summary that was not understood, and notes why.
     pub fn refuse(&mut self, why: String) {
         self.refused += 1;
         self.note(why);
     }
 
-    /// Bytes that describing a loop may take, all that is known together, or a look at all pages, beside what lives already.
+    /// Bytes that may be needed, beside live data, to describe a loop, to place all known loops together, or to look at
+    /// all pages.
     pub fn memory(&self, described: Option<&Loop>) -> usize {
         let page = PAGE_BYTES as u64;
         let arrays = self.program.extents().map(|bytes| bytes.end - bytes.start);
@@ -226,7 +228,8 @@ impl SummaryHomes {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Whether the homes of all loops together may be computed, and there is something new in them.
+    /// Returns whether the homes of all loops together may be computed, and anything in them is
+    /// new.
     fn may_compute(&self) -> bool {
         self.pending > 0 && self.budget.may_compute(self.homes.pages() as usize)
     }
@@ -235,8 +238,8 @@ impl SummaryHomes {
         self.next_look.is_none_or(|at| Instant::now() >= at)
     }
 
-    /// The homes of all loops together, where pages have another one or none. Pages that are not `fresh` and have a home change it if
-    /// the budget allows. The threads of the largest team.
+    /// Finds the homes of all loops together, for pages that have another one or none. Pages that are not `fresh` and
+    /// have a home change it if the budget allows. Returns the number of threads of the largest team.
     fn all(&mut self, fresh: &[Range<u64>], wanted: &mut PageMap<u32>) -> u32 {
         let machine = self.machine(&self.program);
         let nodes = &self.nodes;

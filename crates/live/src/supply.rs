@@ -1,4 +1,4 @@
-//! Where frames of known color come from: collected by the process itself, or served by the daemon.
+//! The source of frames of known color: collected by the process itself, or served by the daemon.
 
 use crate::Error;
 
@@ -39,7 +39,7 @@ impl Pages {
 /// A source of frames of known color.
 pub trait Supply: Send {
     /// Gives each page of `into`, all of them absent, a frame full of zeros whose color is that of
-    /// `want` at the same place; returns the colors that came out, `None` where that is unknown.
+    /// `want` at the same place; returns the colors that came out, `None` if that is unknown.
     ///
     /// A page whose color came out wrong has a frame all the same. After an error some pages may
     /// have frames and others none.
@@ -52,10 +52,10 @@ pub trait Supply: Send {
     /// Takes the frames of pages that nobody needs any more; the pages are absent afterwards.
     ///
     /// # Safety
-    /// The pages are the caller's; their content is needed no more, and zeros may be found there.
+    /// The pages are the caller's; their content is no longer needed, and they may read as zeros.
     unsafe fn give_back(&mut self, pages: Pages) -> Result<(), Error>;
 
-    /// The colors of pages, one for each, `None` where it is not known: for who cannot see frames. A supply
+    /// The colors of pages, one for each, `None` if not known: for callers that cannot see frames. A supply
     /// that keeps no books knows of none.
     fn look(&mut self, pages: Pages) -> Result<Vec<Option<u16>>, Error> {
         Ok(vec![None; pages.count])

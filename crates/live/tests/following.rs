@@ -1,4 +1,4 @@
-//! Programs whose thread follows its data do the same as without, whatever they do meanwhile.
+//! Programs whose thread follows its data behave as without, whatever they do meanwhile.
 #![cfg(target_arch = "x86_64")]
 
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn closings() -> Vec<Closing> {
     }
 }
 
-/// Regions are looked for all the time, and spread whatever they gain.
+/// The search for regions never rests, and spreads them whatever the gain.
 fn eager(domains: Vec<CacheDomain>, closing: Closing) -> Asked {
     let set = [
         "period=5000",
@@ -84,7 +84,7 @@ fn built(folder: &TempDir, source: &Path) -> PathBuf {
     program
 }
 
-/// What the program prints when its thread follows its data, and the report.
+/// The program's output when its thread follows its data, and the report.
 fn followed(program: &Path, arguments: &[&str], folder: &TempDir, asked: &Asked) -> (String, LiveFollowing) {
     let out = folder.path().join("out");
     let mut command = Command::new(program);
@@ -117,7 +117,7 @@ fn cpus_are_kept_awake_for_closed_pages_alone() {
     for closing in closings() {
         let mut asked = eager(domains.clone(), closing);
         asked.awake = true;
-        // How often pages are closed hangs on when the intervals end.
+        // The number of times that pages are closed depends on the ends of the intervals.
         let closed = (0..20).any(|seed: u32| {
             let (_, report) = followed(&program, &[&seed.to_string(), "1000"], &folder, &asked);
             assert_eq!((report.exit_code, report.kept_awake), (Some(0), 2));
@@ -142,7 +142,8 @@ fn random_changes(asked: &Asked) {
         true => touches > 500 && calls > 50,
         false => moves > 100 && touches > 1000 && calls > 1000,
     };
-    // How much a seed tries hangs on when the intervals end: further seeds follow until enough was tried.
+    // The amount that a seed tries depends on the ends of the intervals: further seeds follow until
+    // enough was tried.
     for seed in 0..4 * seeds {
         if seed >= seeds && enough(moves, touches, calls) {
             break;
@@ -226,7 +227,8 @@ fn programs_are_followed_while_they_are_loaded() {
             .settings
             .extend(["period=1000", "scan=1000"].map(|set| format!("regions.{set}")));
         let mut touches = 0;
-        // Emulated, a start takes ten seconds. How often pages are closed hangs on when the intervals end.
+        // Emulated, a start takes ten seconds. The number of times that pages are closed depends on the
+        // ends of the intervals.
         let least = if is_guest() { 2 } else { 10 };
         for run in 0..10 * least {
             if run >= least && touches > 20 {
@@ -311,7 +313,7 @@ fn sqlite_prints_the_same() {
             (std::fs::read(out).unwrap(), report)
         };
         let (mut touches, mut calls) = (0, 0);
-        // How often pages are closed hangs on when the intervals end.
+        // The number of times that pages are closed depends on the ends of the intervals.
         for _ in 0..20 {
             let (text, report) = followed();
             let differs = text.iter().zip(&alone.stdout).position(|(one, other)| one != other);

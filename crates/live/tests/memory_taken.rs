@@ -1,4 +1,4 @@
-//! Coloring takes no more memory than it says beforehand: who cannot have it steps aside.
+//! Coloring takes no more memory than it announces: without that memory it does nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What lives at the same time, at most, while something is done.
+/// The peak of live memory while something is done.
 fn taken(act: impl FnOnce()) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);

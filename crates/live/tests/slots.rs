@@ -9,7 +9,7 @@ use live::{Colors, PAGE_BYTES, Source};
 
 const PAGES: usize = 64;
 
-/// 16 colors of 64 KiB: whatever the machine's are, the low bits of a frame's number can be chosen.
+/// 16 colors of 64 KiB: on any machine the low bits of a frame's number can be chosen.
 fn colors() -> Colors {
     Colors {
         first_bit: 12,
@@ -20,7 +20,7 @@ fn colors() -> Colors {
     }
 }
 
-/// None where this user can neither see frames nor order them: then there is nothing to test, and that is said.
+/// `None` if this user can neither see frames nor order them: then there is nothing to test, which is reported.
 fn start() -> Option<Application> {
     let start = Start {
         on: On::Affinity,
@@ -89,8 +89,8 @@ fn repair(set: &mut DataSet) -> Result<(usize, Done), Error> {
     unsafe { set.repair_among(Others::Absent) }
 }
 
-/// What the pages have. The kernel may give any page another frame at any time, when it compacts memory: what it did since
-/// the pages were placed is repaired first, and anything else that is wrong stays so.
+/// A census of the pages. The kernel may give any page another frame at any time, when it compacts memory: such moves
+/// since the pages were placed are repaired first, and other errors stay.
 fn settled(set: &mut DataSet) -> Census {
     for _ in 0..10 {
         let census = set.census().unwrap();
@@ -103,7 +103,8 @@ fn settled(set: &mut DataSet) -> Census {
     set.census().unwrap()
 }
 
-/// So many pages of each color, but for what the kernel moved from one allowed color to another.
+/// Asserts so many pages of each color, except for those that the kernel moved from one allowed
+/// color to another.
 fn assert_even(by_color: &[u64], colors: &ColorSet, each: u64) {
     for color in colors.iter() {
         let pages = by_color[color as usize];
@@ -347,7 +348,7 @@ fn a_container_lives_in_a_slot() {
     assert_eq!(program.available().unwrap().together, left);
     drop((numbers, more));
     assert_eq!(program.available().unwrap().together, 1 << 20);
-    // Where there is no cache there is no memory, and the error gives the reason.
+    // Without a cache there is no memory, and the error gives the reason.
     let all = program.slot(1 << 20, Kind::Private).unwrap();
     let held = program.containers(Some(&all), &ThreadGroup::all());
     let mut holder: VecIn<u8, _> = VecIn::new_in(held);

@@ -13,7 +13,7 @@ use live::PAGE_BYTES;
 use live::slots::{Application, DataSet, Error, Kind, Others, Start, ThreadGroup, Through};
 use sys::memory::{self, Area, Size, Span};
 
-/// A program that does what it is asked, line by line.
+/// A program that obeys requests, line by line.
 struct Program {
     child: Child,
     input: ChildStdin,
@@ -83,7 +83,7 @@ impl Drop for Program {
 
 type Sets = Vec<(DataSet<'static>, Vec<u8>)>;
 
-/// A data set in a private slot of so many bytes, or in none, and what came of it.
+/// A data set in a private slot of so many bytes, or in none, and the outcome.
 fn place(application: &Application, bytes: Option<u64>, sets: &mut Sets) -> String {
     let memory = vec![7u8; 64 * PAGE_BYTES];
     let placed = || -> Result<DataSet, Error> {
@@ -128,7 +128,7 @@ fn last(sets: &Sets) -> String {
     format!("colors {}", colors.join(" "))
 }
 
-/// What is known of all data sets: right, wrong, absent, unknown.
+/// The census of all data sets: right, wrong, absent, unknown.
 fn census(sets: &Sets) -> String {
     let mut sum = [0; 4];
     for (set, _) in sets {
@@ -149,7 +149,7 @@ fn spoil(sets: &mut Sets) -> String {
     let start = (memory.as_ptr() as usize).next_multiple_of(PAGE_BYTES) + 8 * PAGE_BYTES;
     let pages = Span::new(start, SPOILED * PAGE_BYTES);
     let first = start - memory.as_ptr() as usize;
-    // Frames that nobody gave back stay away from what is freed last.
+    // This area takes the frames that the discard frees, so that the pages get others.
     let elsewhere = Area::map(64 * PAGE_BYTES, Size::Small).unwrap();
     // SAFETY: the test's own bytes, written anew below.
     unsafe { memory::discard(pages) }.unwrap();
@@ -164,7 +164,8 @@ fn repair(sets: &mut Sets) -> String {
         // SAFETY: nobody uses the memory but the thread that is busy here.
         let (found, done) = unsafe { set.repair_among(Others::Absent) }.unwrap();
         assert!(memory.iter().all(|&byte| byte == 7));
-        // What the kernel chose may be allowed, but more of one color than is its share: that is exchanged as well.
+        // The kernel's frames may have an allowed color, but more of one than its share: these are exchanged as
+        // well.
         assert!(done.kept + SPOILED >= done.pages.saturating_sub(found), "{done:?}");
         wrong += found;
     }
@@ -288,11 +289,11 @@ fn who_may_not_see_frames_verifies_and_repairs_through_the_daemon() {
     }
 }
 
-/// 256 frames, 16 of a color, where 63 of one are wanted: the daemon gives the colors and what it has, and the program
-/// collects the rest.
+/// 256 frames, 16 of a color, where 63 of one are wanted: the daemon gives the colors and the frames that it has, and
+/// the program collects the rest.
 ///
-/// The kernel gives out first what was freed last, and that may all be of the one color: memory that is new may need no
-/// frames at all. So the data set moves from one color to another.
+/// The kernel hands out first the frames freed last, and these may all have the one color: new memory may need no
+/// exchange at all. So the data set moves from one color to another.
 #[test]
 fn a_stock_that_is_too_small_for_a_program_is_helped_out() {
     if !privileged() {
@@ -342,7 +343,7 @@ fn a_daemon_that_came_back_learns_what_programs_have() {
     let mut other = Program::new(&daemon, &[]);
     let theirs = other.colors(6).unwrap();
     assert!(theirs.is_disjoint(&before) && theirs.is_disjoint(&after));
-    // Without a daemon what was placed stays, and can be freed.
+    // Without a daemon the placed data stays, and can be freed.
     daemon.kill();
     assert_eq!(one.ask("free"), "freed");
     let refused = one.colors(1).unwrap_err();
@@ -364,7 +365,7 @@ fn while_the_daemon_is_away_a_program_keeps_the_ledger_itself() {
     for round in 0..3 {
         assert_eq!(program.ask("trouble"), "none");
         daemon.kill();
-        // What it has stays its own, and what it takes is none of that.
+        // The pages that it has stay its own, and those that it takes are none of them.
         for count in [1, 2] {
             let more = program.colors(count).unwrap();
             assert!(

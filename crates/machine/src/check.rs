@@ -13,8 +13,8 @@ const LATENCY_MAX_NS: f64 = 1e9;
 const COLORS_MAX: u64 = 1 << 24;
 
 impl Machine {
-    /// The same machine with another number of cpus. Its nodes stay what they are, so with fewer cpus than nodes some nodes
-    /// are memory only; a cache that lies within a node does so still, whole, and serves the cpus that the node has left.
+    /// The same machine with another number of cpus. Its nodes stay what they are, so with fewer cpus than nodes some
+    /// nodes are memory only. A cache within a node stays there, whole, and serves the node's remaining cpus.
     pub fn with_cpus(&self, cpus: u32) -> Result<Machine, MachineError> {
         let mut machine = Machine { cpus, ..self.clone() };
         let (before, after) = (self.cpus / self.memory.nodes.max(1), cpus / self.memory.nodes.max(1));
@@ -42,7 +42,7 @@ impl Machine {
             )
         });
         let allowed = [format!("1 to {CPUS_MAX}")].into_iter().chain(nodes).chain(shared);
-        // What does not depend on the number of cpus was wrong before, and is reported as it is.
+        // Values that do not depend on the number of cpus were wrong before, and are reported as they are.
         let fault = match fault.key().ends_with("cpus") || fault.key().ends_with("cpus_per_instance") {
             true => Fault::value("cpus", cpus, allowed.collect::<Vec<_>>().join(", ")),
             false => fault,
@@ -112,6 +112,7 @@ fn core(core: &Core) -> Result<(), Fault> {
         ("core.memory_line_ns", core.memory_line_ns),
         ("core.huge_memory_line_ns", core.huge_memory_line_ns),
         ("core.set_refill_ns", core.set_refill_ns),
+        ("core.bank_refill_ns", core.bank_refill_ns),
         ("core.set_rewrite_ns", core.set_rewrite_ns),
         ("core.misprediction_ns", core.misprediction_ns),
     ] {
@@ -287,8 +288,8 @@ fn masks(key: &str, IndexHash { slices, masks }: &IndexHash, line_bytes: u32) ->
     Ok(())
 }
 
-/// A set number is made of the lowest `set_bytes` of an address; where it also fixes the slice,
-/// most sets of each slice are never used.
+/// The lowest `set_bytes` of an address form the set number. If they also fix the slice, most sets of each slice are
+/// never used.
 fn reaches_all_slices(key: &str, hash: &IndexHash, set_bytes: u64) -> Result<(), Fault> {
     let set_bits = set_bytes.ilog2();
     // Gauss: how many masks are independent of each other above the set number.
@@ -314,7 +315,7 @@ fn reaches_all_slices(key: &str, hash: &IndexHash, set_bytes: u64) -> Result<(),
     Ok(())
 }
 
-/// How the caches fit together.
+/// Checks that the caches fit together.
 fn hierarchy(machine: &Machine) -> Result<(), Fault> {
     let caches = &machine.caches;
     if !caches

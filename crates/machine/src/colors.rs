@@ -26,9 +26,9 @@
 //!   most processors is not public.
 //! - Pages of one color have the same set numbers and meet only where their lines are also in the
 //!   same slice. Masks that reach below the page offset spread the lines of each page over the
-//!   slices; masks above it permute that from page to page (or, where no mask reaches below,
-//!   put whole pages into one slice). Either way a color holds `ways * slices` pages' worth of
-//!   lines, spread as evenly as the hash spreads addresses.
+//!   slices; masks above it permute that from page to page (or, if no mask reaches below, put whole
+//!   pages into one slice). Either way a color holds `ways * slices` pages' worth of lines, spread
+//!   as evenly as the hash spreads addresses.
 //!
 //! Making the slice part of the color would multiply the colors by the slices, would hold only
 //! for hashes known to the last bit, and would no longer be a function of a few low frame bits,
@@ -75,10 +75,10 @@ impl IndexHash {
 impl Machine {
     /// Colors of `cache`: frames that are equal modulo this number use the same sets of a slice.
     ///
-    /// That is sets times line over page of one slice. Where a page is not a whole part of that
-    /// (a slice of 6 KiB a way and pages of 4 KiB) it is the smallest number with this property, and
-    /// neighboring colors overlap. 1 where placement decides nothing: when a page covers all sets,
-    /// and for caches with a virtual index.
+    /// That is sets times line over page of one slice. If that is not a whole number of pages (a
+    /// slice of 6 KiB a way and pages of 4 KiB), it is the smallest number with this property, and
+    /// neighboring colors overlap. 1 if placement decides nothing: when a page covers all sets, and
+    /// for caches with a virtual index.
     pub fn colors(&self, cache: &Cache) -> u32 {
         // Checked machines stay far below; a machine made by hand gets the nearest number there is.
         u32::try_from(self.color_period_of(cache)).unwrap_or(u32::MAX)

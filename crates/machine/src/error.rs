@@ -1,5 +1,5 @@
-//! What can be wrong with a machine, said so that it can be put right: the file, the line, the
-//! key, the value found and what is allowed.
+//! Errors in a machine, with all that is needed to correct them: the file, the line, the key, the value found and what
+//! is allowed.
 
 use std::path::PathBuf;
 
@@ -92,9 +92,9 @@ fn did_you_mean(nearest: &Option<String>) -> String {
         .map_or(String::new(), |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// The candidate that takes the fewest edits to become `word` (two letters in the other order are one), or else one that has it as its beginning or as one of its parts
-/// between hyphens (`zen3` of `zen3-milan`); none when all are too far away to be what was meant (more than a third of its
-/// letters).
+/// The candidate that takes the fewest edits to become `word` (swapping two letters is one edit), or else one that
+/// begins with it or has it as a part between hyphens (`zen3` of `zen3-milan`). None if all are too far away to be
+/// meant (more than a third of its letters).
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     // Longer than any name that we have: not a slip of the finger.
     if word.chars().count() > 64 {

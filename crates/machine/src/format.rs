@@ -25,7 +25,7 @@
 //! | `cache.write` | `back` | or `through` |
 //! | `cache.allocate_on_write` | true for `back`, false for `through` | whether a store that misses brings the line in |
 //! | `cache.inclusive` | false | whether what it evicts leaves the nearer caches too |
-//! | `cache.replacement` | `lru` | or `plru` (ways a power of two), `random` |
+//! | `cache.replacement` | `lru` | or `plru` (ways a power of two), `random`, `reuse` (a line that comes for the first time in a long while is the next to leave) |
 //! | `cache.prefetch` | `none` | or `stream`, see [`Prefetch`]; beyond level 1, or on machines with one cpu |
 //! | `cache.prefetch_streams` | 16 | with `stream`: 1 to 256 streams followed at a time |
 //! | `cache.prefetch_lines` | 4 | with `stream`: 1 to 64 lines ahead |
@@ -70,6 +70,7 @@
 //! | `core.huge_memory_line_ns` | 0 | 0 to 1000; the same of lines from memory on huge pages, where it is another |
 //! | `core.store_buffer` | | 1 to 4096 stores that wait without holding the cpu up |
 //! | `core.set_refill_ns` | 0 | 0 to 1000; between two lines that come to one set of the first cache |
+//! | `core.bank_refill_ns` | 0 | 0 to 1000; between two lines that come to one bank of the first cache: their numbers are the same modulo 4 |
 //! | `core.set_rewrite_ns` | 0 | 0 to 1000; what a store takes of its set whose line is replaced before it leaves |
 //! | `core.misprediction_ns` | 0 | 0 to 1000; until the next instruction enters after a branch that was foretold wrongly |
 //! | `[regions]` | not calibrated | see [`Regions`]: `switch_ns` |
@@ -237,6 +238,7 @@ fn cache(mut keys: Keys, lines: &mut Lines) -> Result<Cache, Fault> {
                     ("lru", Replacement::Lru),
                     ("plru", Replacement::Plru),
                     ("random", Replacement::Random),
+                    ("reuse", Replacement::Reuse),
                 ],
                 lines,
             )?
@@ -330,6 +332,7 @@ fn core(mut keys: Keys, lines: &mut Lines) -> Result<Core, Fault> {
         huge_memory_line_ns: keys.number("huge_memory_line_ns", lines)?.unwrap_or(0.0),
         store_buffer: keys.required_u32("store_buffer", lines)?,
         set_refill_ns: keys.number("set_refill_ns", lines)?.unwrap_or(0.0),
+        bank_refill_ns: keys.number("bank_refill_ns", lines)?.unwrap_or(0.0),
         set_rewrite_ns: keys.number("set_rewrite_ns", lines)?.unwrap_or(0.0),
         misprediction_ns: keys.number("misprediction_ns", lines)?.unwrap_or(0.0),
     };

@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 /// Bits of any physical address (Intel SDM volume 3, section 4.1.4: MAXPHYADDR is at most 52).
 const ADDRESS_BITS: u32 = 52;
 
-/// Which bits of a frame's physical address choose among the sets of a cache, and what a color is
-/// worth.
+/// The bits of a frame's physical address that choose among the sets of a cache, and what a color is worth.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Colors {
     /// Lowest bit of the physical address that belongs to the color.
     pub first_bit: u32,
-    /// How many bits the color has: `1 << bits` colors.
+    /// Number of bits of the color: `1 << bits` colors.
     pub bits: u32,
     /// Bytes of cache that one color stands for.
     pub color_bytes: u64,
@@ -32,7 +31,7 @@ pub struct Colors {
 pub enum ColorSource {
     /// Timing on this machine, since its last boot.
     Validated,
-    /// The user, against or without the word of the probe.
+    /// The user, with or without the probe's confirmation.
     Forced,
 }
 
@@ -46,12 +45,12 @@ pub struct NotColors {
 impl Colors {
     /// Lowest bit of an address that the choice of a frame decides: frames have 4 KiB.
     pub const FIRST_BIT: u32 = 12;
-    /// How many bits a color may have: its number is a `u16`.
+    /// Number of bits that a color may have: its number is a `u16`.
     pub const BITS: RangeInclusive<u32> = 1..=16;
     /// The most bytes of one color: more than any cache has, and `color_bytes << bits` is still a number of bytes.
     pub const COLOR_BYTES: RangeInclusive<u64> = 1..=1 << 32;
 
-    /// Whether there can be such colors. This is the only place that says so.
+    /// Checks that such colors can exist. This is the only place that checks it.
     ///
     /// Errors: [`NotColors`] for bits that no frame's address has, for more colors than a `u16` numbers, and for a color
     /// that stands for nothing or for more than [`Colors::COLOR_BYTES`].
@@ -81,7 +80,7 @@ impl Colors {
 
     /// The forced colors that `FIRST_BIT:BITS:BYTES` means.
     ///
-    /// Errors: [`NotColors`] for what is not three numbers, and what [`check`](Colors::check) refuses.
+    /// Errors: [`NotColors`] for text that is not three numbers, and for values that [`check`](Colors::check) refuses.
     pub fn forced(numbers: &str) -> Result<Colors, NotColors> {
         let not = |why: String| NotColors { why };
         let parts: Vec<&str> = numbers.split(':').collect();
@@ -106,18 +105,18 @@ impl Colors {
         Ok(colors)
     }
 
-    /// Whether both say the same of every frame, whoever says it.
+    /// Returns whether both give every frame the same color, whatever their sources.
     pub fn agree(&self, other: &Colors) -> bool {
         let what = |colors: &Colors| (colors.first_bit, colors.bits, colors.color_bytes);
         what(self) == what(other)
     }
 
-    /// How many colors there are. Pre: [`check`](Colors::check) passes, as for all that an engine has.
+    /// The number of colors. Pre: [`check`](Colors::check) passes, as for all that an engine has.
     pub fn count(&self) -> u32 {
         1 << self.bits
     }
 
-    /// How many pages of one color the cache holds at once; at least 1.
+    /// The number of pages of one color that the cache holds at once; at least 1.
     pub fn ways(&self) -> u32 {
         u32::try_from(self.color_bytes >> Colors::FIRST_BIT)
             .unwrap_or(u32::MAX)

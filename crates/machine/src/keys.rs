@@ -1,7 +1,7 @@
 //! Reading the keys of a TOML table one by one, remembering on which line each stands.
 //!
-//! A walk over the parsed document, and not a derived deserializer, because an error has to name
-//! the dotted key, its line, what was found there and what is allowed.
+//! It walks over the parsed document instead of deriving a deserializer, because an error has to
+//! name the dotted key, its line, the value found there and what is allowed.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl<'i> Lines<'i> {
         )
     }
 
-    /// The line of `key`; where the description leaves it out, that of the table it belongs to.
+    /// The line of `key`; if the description leaves it out, that of the table it belongs to.
     pub(crate) fn line(&self, key: &str) -> usize {
         let mut key = key;
         loop {
@@ -49,7 +49,7 @@ impl<'i> Lines<'i> {
     }
 }
 
-/// One table being read. What is left when all known keys have been taken is an error.
+/// One table being read. Any key left when all known keys have been taken is an error.
 pub(crate) struct Keys<'i> {
     /// Dotted name of the table; empty for the whole file.
     path: String,
@@ -84,7 +84,7 @@ impl<'i> Keys<'i> {
     }
 
     fn missing(&self, key: &str, allowed: &str) -> Fault {
-        // What is left in the table has not been asked for yet, or never will be.
+        // Keys left in the table have not been asked for yet, or never will be.
         let looks_like_it = |left: &&str| nearest(left, [key]).is_some();
         Fault::Missing {
             key: self.path(key),
@@ -164,7 +164,7 @@ impl<'i> Keys<'i> {
         }
     }
 
-    /// One of a few words, each with what it stands for.
+    /// One of a few words, each with its value.
     pub(crate) fn word<T: Copy>(
         &mut self,
         key: &'static str,
@@ -253,7 +253,7 @@ impl<'i> Keys<'i> {
         Ok(tables)
     }
 
-    /// Refuses what nobody asked for, the first in the file first.
+    /// Refuses the first key in the file that was not asked for.
     pub(crate) fn finish(self, lines: &mut Lines) -> Result<(), Fault> {
         let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
             return Ok(());
@@ -285,7 +285,7 @@ pub(crate) fn elements<'a, 'i>(value: &'a DeValue<'i>, path: &str) -> Result<&'a
     }
 }
 
-/// What stands in the file, short enough for a message.
+/// The value in the file, short enough for a message.
 fn found(value: &DeValue) -> String {
     match value {
         DeValue::String(text) => format!("{:?}", text.chars().take(40).collect::<String>()),

@@ -1,7 +1,7 @@
 //! The description of a machine, as plain data.
 //!
-//! Latencies are in nanoseconds and are totals: what a reference that is served *there* waits
-//! beyond the instruction itself. They are not added up level by level.
+//! Latencies are in nanoseconds and are totals: the whole wait, beyond the instruction itself, of a reference that is
+//! served *there*. They are not added up level by level.
 
 use serde::Serialize;
 
@@ -19,21 +19,21 @@ pub struct Machine {
     /// Every cpu has one; `None` where the description has none (then no TLB time is modelled).
     pub tlb: Option<Tlb>,
     pub memory: Memory,
-    /// What becomes of the program's own prefetch instructions; `None`: they do nothing.
+    /// The effect of the program's own prefetch instructions; `None`: they do nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<SoftwarePrefetch>,
-    /// How much the cpus do at a time; `None`: each reference waits by itself.
+    /// The work that cpus do at a time; `None`: each reference waits by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core: Option<Core>,
-    /// What it takes to have threads follow their data from cache to cache, and when that gains; `None`: nobody has looked.
+    /// The cost of having threads follow their data from cache to cache, and when that gains; `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regions: Option<Regions>,
 }
 
-/// What moving a thread to the cache of its data takes, and when that gains (Lee12, sections 3.1 and 5.1).
+/// The cost of moving a thread to the cache of its data, and when that gains (Lee12, sections 3.1 and 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Regions {
-    /// What it takes in all to move a thread, the fault that causes it included; 0 to 1e9.
+    /// The total cost of moving a thread, the fault that causes it included; 0 to 1e9.
     pub switch_ns: f64,
     /// `None`: not calibrated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,8 +58,8 @@ impl Machine {
         self.caches.iter().max_by_key(|cache| cache.level)
     }
 
-    /// The outermost cache for data of which there are several, each for several cpus: where it matters which threads are
-    /// under the same one.
+    /// The outermost cache for data that has several instances, each for several cpus: it matters which threads share
+    /// one.
     pub fn divided_cache(&self) -> Option<&Cache> {
         let divides = |cache: &&Cache| {
             cache.kind != Kind::Instruction && cache.cpus_per_instance > 1 && cache.cpus_per_instance < self.cpus
@@ -67,7 +67,7 @@ impl Machine {
         self.caches.iter().filter(divides).max_by_key(|cache| cache.level)
     }
 
-    /// The same for so many threads: where they are more than the cpus, those of one cpu are under its own caches together.
+    /// The same for `threads` threads: if they are more than the cpus, those of one cpu share its own caches.
     pub fn divided_cache_for(&self, threads: usize) -> Option<&Cache> {
         let own = |cache: &&Cache| cache.kind != Kind::Instruction && cache.cpus_per_instance < self.cpus;
         let of_a_cpu = || self.caches.iter().filter(own).max_by_key(|cache| cache.level);
@@ -78,8 +78,8 @@ impl Machine {
 
 /// A processor that overlaps: it goes on past a load that has not come, as far as these figures let it.
 ///
-/// They are what reorder buffers, line fill buffers and store buffers hold (Intel and AMD publish them), or what
-/// chasing one to many chains at once measures.
+/// They are the sizes of reorder buffers, line fill buffers and store buffers (Intel and AMD publish them), or results
+/// of chasing one to many chains at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Core {
     /// Instructions a clock of code that waits for nothing, 0.01 to 64.
@@ -88,30 +88,36 @@ pub struct Core {
     pub window: u32,
     /// Lines of one cpu that may be on their way at once, 1 to 256.
     pub outstanding: u32,
-    /// Of these, lines whose numbers are the same modulo 4, 0 to 256; 0: any. Steps of a multiple of four lines meet that bound
-    /// (Granite Rapids: 8 of some 20, by `domicile probe`).
+    /// Of these, lines whose numbers are the same modulo 4, 0 to 256; 0: any. Steps of a multiple of four lines meet
+    /// that bound (Granite Rapids: 8 of some 20, by `domicile probe`).
     pub outstanding_of_bank: u32,
-    /// Between two lines that come to a core from a third level or memory, prefetched ones too, 0 to 1000; 0: any number comes at once.
-    /// It is what one core can read (Granite Rapids: 2.3 ns or 27 GB/s, by `domicile probe`).
+    /// Between two lines that come to a core from a third level or memory, prefetched ones too, 0 to 1000; 0: any
+    /// number comes at once. It is what one core can read (Granite Rapids: 2.3 ns or 27 GB/s, by `domicile probe`).
     pub line_ns: f64,
-    /// The same between two lines from memory, 0 to 1000; 0: as `line_ns` (Zen 4 in a guest: 3.5 ns, by `domicile probe`).
+    /// The same between two lines from memory, 0 to 1000; 0: as `line_ns` (Zen 4 in a guest: 3.5 ns, by `domicile
+    /// probe`).
     pub memory_line_ns: f64,
     /// The same between two lines from memory that is on huge pages, 0 to 1000; 0: as `memory_line_ns` (there: 2.3 ns).
     pub huge_memory_line_ns: f64,
     /// Stores of one cpu that wait without holding it up, 1 to 4096.
     pub store_buffer: u32,
-    /// Between two lines that come to one set of the first cache, 0 to 1000; 0: a set takes any number at once. It shows where
-    /// lines compete for a few sets (Zen 5: 1.7 ns, by `domicile probe`).
+    /// Between two lines that come to one set of the first cache, 0 to 1000; 0: a set takes any number at once. It
+    /// shows where lines compete for a few sets (Zen 5: 1.7 ns, by `domicile probe`).
     pub set_refill_ns: f64,
-    /// What a store takes of its set, 0 to 1000, whose line is replaced before the store leaves: it is fetched once more.
+    /// Between two lines that come to one bank of the first cache (their numbers are the same modulo 4), 0 to 1000; 0:
+    /// a bank takes any number at once. It shows where rows are a multiple of 256 bytes (Granite Rapids: 0.9 ns, by
+    /// `domicile probe`).
+    pub bank_refill_ns: f64,
+    /// The cost, 0 to 1000, to its set of a store whose line is replaced before the store leaves: the line is fetched
+    /// once more.
     pub set_rewrite_ns: f64,
-    /// From the time at which a branch that was foretold wrongly knows its way until the next instruction enters, 0 to 1000;
-    /// 0: all are foretold rightly.
+    /// From the time at which a mispredicted branch is resolved until the next instruction enters, 0 to 1000; 0: all
+    /// are predicted correctly.
     pub misprediction_ns: f64,
 }
 
-/// How the cpus carry out the program's prefetch instructions: into the outermost cache and no nearer one, and not for
-/// pages that the TLB does not know.
+/// How the cpus carry out the program's prefetch instructions: they fill the outermost cache only, and ignore pages
+/// that the TLB does not know.
 ///
 /// Bugnion and others, "Compiler-Directed Page Coloring for Multiprocessors" (1996), section 6.2, for the MIPS R10000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -136,19 +142,20 @@ pub struct Cache {
     /// Consecutive cpus that share one instance.
     pub cpus_per_instance: u32,
     pub index: Index,
-    /// Where the set is not simply the low bits of the line number.
+    /// If the set is not simply the low bits of the line number.
     pub hash: Option<IndexHash>,
     pub hit_ns: f64,
-    /// What a line takes that a core beneath this cache holds modified, and another one beneath it asks for; 0: a hit.
+    /// The time of a line that one core beneath this cache holds modified and another one beneath it asks for; 0: a
+    /// hit.
     #[serde(skip_serializing_if = "is_nothing")]
     pub transfer_ns: f64,
-    /// GB/s of lines that others bring into one instance: programs that are not simulated, in other virtual machines or beside this one.
-    /// What this program does not use for a while makes room for them.
+    /// GB/s of lines that others bring into one instance: programs that are not simulated, in other virtual machines or
+    /// beside this one. They evict lines that this program does not use for a while.
     #[serde(skip_serializing_if = "is_nothing")]
     pub others_gbps: f64,
     pub write: Write,
     pub allocate_on_write: bool,
-    /// Whether a line that this cache evicts is also taken out of the caches above it.
+    /// True if a line that this cache evicts is also evicted from the caches above it.
     pub inclusive: bool,
     pub replacement: Replacement,
     /// The streams that it follows, to bring lines in before they are asked for; most do not.
@@ -178,15 +185,16 @@ pub struct Prefetch {
     /// A stream brings more the longer it is (twice as many lines as it went on for, up to `lines`), and goes on in
     /// the next virtual page.
     ///
-    /// That prefetchers run ahead by their success: Srinath and others, "Feedback Directed Prefetching" (2007). That they
-    /// follow virtual pages: AMD's optimization guides since Zen 2, Intel's since Ivy Bridge ("next-page prefetcher").
+    /// That prefetchers run ahead by their success: Srinath and others, "Feedback Directed Prefetching" (2007). That
+    /// they follow virtual pages: AMD's optimization guides since Zen 2, Intel's since Ivy Bridge ("next-page
+    /// prefetcher").
     pub runs_on: bool,
     /// The steps of single instructions that it follows besides, through virtual memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stride: Option<Stride>,
 }
 
-/// A stride prefetcher: it sees that an instruction goes on by the same step again, and brings what is some steps ahead.
+/// A stride prefetcher: it sees that an instruction repeats a step, and brings the line some steps ahead.
 ///
 /// Baer and Chen, "An Effective On-Chip Preloading Scheme to Reduce Data Access Penalty" (1991), for the table by
 /// instruction; Intel's and AMD's optimization manuals call it "IP-based stride" and "L1 stride" prefetcher.
@@ -212,7 +220,7 @@ impl Default for Stride {
 }
 
 impl Prefetch {
-    /// Streams that bring so many lines at once, and stay in their page; steps may be as long.
+    /// Streams that bring `lines` lines at once, and stay in their page; steps may be as long.
     pub fn new(streams: u32, lines: u32) -> Self {
         Prefetch {
             streams,
@@ -268,6 +276,9 @@ pub enum Replacement {
     /// Tree pseudo-LRU; the ways must be a power of two.
     Plru,
     Random,
+    /// LRU of the lines that are used again. A line that comes for the first time in a long while is the least
+    /// recently used.
+    Reuse,
 }
 
 /// Slices chosen by a hash of the address: bit i of the slice number is the parity of
@@ -292,8 +303,8 @@ pub struct Tlb {
     /// Page walks that a cpu with a core carries out at a time; 0: any number.
     #[serde(skip_serializing_if = "is_any")]
     pub walkers: u32,
-    /// What a walk takes on a guest's huge pages whose host keeps them in small ones: the TLB has an entry for each small page there.
-    /// `None`: it has one for the huge page, and a walk takes `refill_ns`.
+    /// The time of a walk on a guest's huge pages that the host keeps in small ones: the TLB has an entry for each
+    /// small page there. `None`: it has one for the huge page, and a walk takes `refill_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub huge_refill_ns: Option<f64>,
     /// The fewest pages first. Empty: a walk takes the same for every page.
@@ -301,27 +312,27 @@ pub struct Tlb {
     pub far: Vec<FarPages>,
 }
 
-/// Page tables that do not stay in a cache: a walk finds a line of them, with the entries of eight pages, only if it was one of the last
-/// that were walked to. Of a guest, two tables are walked, its own and its host's.
+/// Page tables that do not stay in a cache: a walk finds a line of them, with the entries of eight pages, only if it
+/// was one of the last that were walked to. For a guest, two tables are walked, its own and its host's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FarPages {
-    /// The last lines have the entries of so many pages.
+    /// The last lines have the entries of this many pages.
     pub pages: u32,
-    /// What a walk to any other page takes, if it is not farther still.
+    /// The time of a walk to any other page, if it is not farther still.
     pub refill_ns: f64,
 }
 
-/// Where a machine does not say how long.
+/// For machines that do not say how long.
 fn is_nothing(ns: &f64) -> bool {
     *ns == 0.0
 }
 
-/// Where a machine does not say how many there are.
+/// For machines that do not say how many there are.
 fn is_any(number: &u32) -> bool {
     *number == 0
 }
 
-/// Main memory: nodes and what it takes to reach them.
+/// Main memory: nodes and the time of reaching them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Memory {
     /// NUMA nodes with cpus; cpu `c` is on node `c * nodes / cpus`.
@@ -332,15 +343,16 @@ pub struct Memory {
     pub dirty_remote_ns: f64,
     /// Gigabytes (10^9) a second that one node's memory, or the bus, can move; 0: no contention.
     pub bandwidth_gbps: f64,
-    /// How long one node's memory, or the bus, is occupied by a cpu's request to write a line that others hold too, for
-    /// which no data is moved; 0: such requests take no room there.
+    /// The time that a cpu's request to write a line that others hold too occupies one node's memory, or the bus,
+    /// though no data is moved; 0: such requests take no room there.
     pub upgrade_ns: f64,
-    /// What the system takes for the first touch of a page of 4 KiB, beyond the cache misses of reading it, 0 to 1e6; 0: nothing.
+    /// The system's time for the first touch of a page of 4 KiB, beyond the cache misses of reading it, 0 to 1e6; 0:
+    /// nothing.
     pub fault_ns: f64,
-    /// What each further 4 KiB of a larger page adds to that, 0 to 1e6.
+    /// The time that each further 4 KiB of a larger page adds to that, 0 to 1e6.
     pub clear_ns: f64,
-    /// The data that is on huge pages where nothing keeps it from there. No simulation goes by it unless it is asked to (a change
-    /// of the program); advice on colors of pages is weighed by it.
+    /// The data that is on huge pages unless something prevents it. Simulations use it only if asked to (a change of
+    /// the program); advice on colors of pages is weighed by it.
     #[serde(skip_serializing_if = "HugeData::is_never")]
     pub huge_pages: HugeData,
     /// Page frames of one node; 0: more than any program touches.
@@ -366,7 +378,7 @@ pub enum HugeData {
 }
 
 impl HugeData {
-    /// By the kernel's own word; any other is none that gives huge pages.
+    /// From the kernel's own word; an unknown word means no huge pages.
     pub fn of_word(word: &str) -> HugeData {
         match word {
             "always" => HugeData::Always,
@@ -375,7 +387,7 @@ impl HugeData {
         }
     }
 
-    /// Whether data is put there. `asked`: the program asks for it.
+    /// Returns whether data gets huge pages. `asked`: the program asks for it.
     pub fn gives(self, asked: bool) -> bool {
         match self {
             HugeData::Never => false,
@@ -384,17 +396,17 @@ impl HugeData {
         }
     }
 
-    /// Where nothing is.
+    /// Returns whether no data gets them.
     fn is_never(&self) -> bool {
         *self == HugeData::Never
     }
 }
 
-/// A node without cpus: memory behind CXL, or of a slower kind.
+/// A node without cpus: CXL memory, or a slower kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tier {
     pub name: String,
-    /// What a miss of a cpu of one of the nodes `near` takes.
+    /// The latency of a miss of a cpu of one of the nodes `near`.
     pub latency_ns: f64,
     /// The same of other nodes' cpus.
     pub far_latency_ns: f64,
@@ -407,7 +419,7 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// What a miss of a node's cpu takes.
+    /// The latency of a miss of a node's cpu.
     pub fn latency_from(&self, node: u32) -> f64 {
         match self.near.is_empty() || self.near.contains(&node) {
             true => self.latency_ns,
@@ -437,7 +449,7 @@ impl Memory {
         self.tier(node).map_or(self.bandwidth_gbps, |tier| tier.bandwidth_gbps)
     }
 
-    /// Whether any node's transfers wait for one another.
+    /// Returns whether any node's transfers wait for one another.
     pub fn is_contended(&self) -> bool {
         (0..self.all_nodes()).any(|node| self.bandwidth_of(node) > 0.0)
     }

@@ -1,6 +1,6 @@
 //! The machines that come with Domicile: those of the five papers, and some of today.
 //!
-//! Each is a file in `machines/`, where every figure has its source. To add one: put the file
+//! Each is a file in `machines/`, which gives the source of every figure. To add one: put the file
 //! there and a line here.
 
 use serde::Serialize;

@@ -92,6 +92,9 @@ impl Machine {
                 out.key("set_refill_ns", number(core.set_refill_ns));
                 out.key("set_rewrite_ns", number(core.set_rewrite_ns));
             }
+            if core.bank_refill_ns > 0.0 {
+                out.key("bank_refill_ns", number(core.bank_refill_ns));
+            }
             if core.misprediction_ns > 0.0 {
                 out.key("misprediction_ns", number(core.misprediction_ns));
             }
@@ -172,6 +175,7 @@ impl Toml {
             Replacement::Lru => "lru",
             Replacement::Plru => "plru",
             Replacement::Random => "random",
+            Replacement::Reuse => "reuse",
         };
         self.key("replacement", text(replacement));
         if let Some(prefetch) = &cache.prefetch {

@@ -1,4 +1,4 @@
-//! The TOML format: what it accepts, what it refuses and how it says so.
+//! The TOML format: input that it accepts, input that it refuses, and its error messages.
 #![allow(clippy::unwrap_used)]
 
 use machine::{
@@ -366,13 +366,18 @@ fn colors_of_caches_whose_ways_are_not_whole_pages() {
 
 fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
     let geometry = (1u64..200, 1u32..24, any::<bool>(), prop::option::of(1u32..4));
-    let policy = (any::<bool>(), any::<bool>(), any::<bool>(), 0..3usize, 0.0..500.0f64);
+    let policy = (any::<bool>(), any::<bool>(), any::<bool>(), 0..4usize, 0.0..500.0f64);
     let stride = prop::option::of((1u32..=256, 1u32..=64, 1u64..=1 << 32));
     let stride = stride.prop_map(|stride| stride.map(|(entries, ahead, bytes)| Stride { entries, ahead, bytes }));
     let prefetch = prop::option::weighted(0.2, (1u32..=256, 1u32..=64, 1u32..=64, any::<bool>(), stride));
     (geometry, policy, prefetch).prop_map(
         move |((sets, ways, is_virtual, slice_bits), (through, allocate, inclusive, victim, hit_ns), prefetch)| {
-            let replacement = [Replacement::Lru, Replacement::Plru, Replacement::Random][victim];
+            let replacement = [
+                Replacement::Lru,
+                Replacement::Plru,
+                Replacement::Random,
+                Replacement::Reuse,
+            ][victim];
             let ways = if replacement == Replacement::Plru {
                 ways.next_power_of_two()
             } else {
@@ -446,6 +451,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 huge_memory_line_ns: (levels as f64 - 1.0) * 0.5,
                 store_buffer: 48,
                 set_refill_ns: levels as f64 - 1.0,
+                bank_refill_ns: levels as f64 * 0.75 - 0.75,
                 set_rewrite_ns: (levels as f64 - 1.0) * 5.5,
                 misprediction_ns: levels as f64 * 2.25,
             }),

@@ -1,9 +1,9 @@
-//! Discovery on machines that we do not have: captured trees, against snapshots of the whole report
-//! and against what hwloc makes of the same trees.
+//! Discovery on machines that we do not have: captured trees, against snapshots of the whole report and against hwloc's
+//! view of the same trees.
 //!
-//! A fixture is a directory with `tree.sys.zst` (the output of `machines/capture-sys.sh`, compressed) and, where hwloc
-//! has the machine in its own tests, `hwloc.txt` (caches and nodes of hwloc's expected output).
-//! Their origin is in `fixtures/README.md`.
+//! A fixture is a directory with `tree.sys.zst` (the output of `machines/capture-sys.sh`, compressed) and, if hwloc has
+//! the machine in its own tests, `hwloc.txt` (caches and nodes of hwloc's expected output). Their origin is in
+//! `fixtures/README.md`.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -228,7 +228,7 @@ fn cpus_that_are_offline_are_left_out_and_said() {
     let report = report("intel-4-sockets-offline");
     assert_eq!(report.online, "0-1,3-4,6-12,15");
     assert_eq!(report.machine.cpus, 12);
-    // hwloc lists each instance as it is; here most instances have lost no sharer, and the rest is said.
+    // hwloc lists each instance as it is; here most instances have lost no sharer, and the report tells the rest.
     let theirs = hwloc("intel-4-sockets-offline");
     let l1d = report.machine.caches.iter().find(|cache| cache.name == "L1D").unwrap();
     assert!(theirs.contains(&format!("cache L1D {} {} {} 0,8", l1d.bytes, l1d.ways, l1d.line_bytes)));

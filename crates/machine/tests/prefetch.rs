@@ -1,5 +1,5 @@
-//! What machines do beyond waiting for each reference (prefetchers, prefetches of the program, requests to write, cores
-//! that overlap): the keys, and what is refused.
+//! Features of machines beyond waiting for each reference (prefetchers, prefetches of the program, requests to write,
+//! cores that overlap): the keys, and the values refused.
 #![allow(clippy::unwrap_used)]
 
 use machine::{Core, Machine, Prefetch, SoftwarePrefetch, Stride, from_toml};
@@ -107,7 +107,7 @@ fn a_cache_that_prefetches() {
         machine.with_cpus(2).unwrap_err().to_string(),
         "machine `m`: cache[0].prefetch: found \"stream\" at level 1 of a machine of 2 cpus; allowed: \"none\", a cache beyond the first level, or cpus = 1"
     );
-    // What does not prefetch is written and shown as ever.
+    // A machine without prefetching is written and shown as before.
     let plain = with("").unwrap();
     assert!(!plain.to_toml().contains("prefetch"));
 }
@@ -207,6 +207,7 @@ fn a_core_that_overlaps() {
         huge_memory_line_ns: 0.0,
         store_buffer: 48,
         set_refill_ns: 0.0,
+        bank_refill_ns: 0.0,
         set_rewrite_ns: 0.0,
         misprediction_ns: 0.0,
     };

@@ -273,7 +273,7 @@ fn colors_keep_their_promise_whatever_the_slice() {
     }
 }
 
-/// Which cache is divided among cpus, and how many there are: what a placement of threads chooses among.
+/// The cache that is divided among cpus, and the number of its instances: a placement of threads chooses among these.
 #[test]
 fn chiplet_machines_have_their_complexes() {
     for (name, divided, cpus, bytes, count) in [

@@ -1,14 +1,14 @@
 //! Discovery on machines of several shapes, of which each is described in a few lines and made into the tree that Linux would show.
 //!
-//! Captured trees (`host.rs`) are what there is; these are what servers are today, with figures that their makers or firmware give:
-//! two sockets, sub-NUMA clustering, memory behind CXL, high-bandwidth memory. Each says where its figures are from.
+//! Captured trees (`host.rs`) are real machines; these are today's servers, with figures that their makers or firmware
+//! give: two sockets, sub-NUMA clustering, CXL memory, high-bandwidth memory. Each says where its figures are from.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 
 use machine::{HostReport, Trust, host};
 
-/// What a node of the tree is.
+/// A node of the tree.
 #[derive(Clone, Copy, Default)]
 struct Node<'a> {
     /// As Linux writes it; empty: memory only.
@@ -19,7 +19,7 @@ struct Node<'a> {
     reads: Option<(u32, u32, &'a [u32])>,
 }
 
-/// A tree as Linux shows it: cpus without caches, nodes, and what the firmware says of them.
+/// A tree as Linux shows it: cpus without caches, nodes, and the firmware's figures for them.
 fn tree(online: &str, nodes: &[Node]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -130,7 +130,7 @@ fn sub_numa_clusters() {
             reads: None,
         })
         .collect();
-    // With both threads of each core there are more cpus than a description can hold. First without.
+    // With both threads of each core there are more cpus than a description can hold. First without them.
     let first: Vec<String> = (0..8).map(|node| format!("{}-{}", node * 14, node * 14 + 13)).collect();
     let online: Vec<Node> = nodes
         .iter()
@@ -223,7 +223,7 @@ fn high_bandwidth_memory() {
             cpus: "",
             gigabytes: 64,
             distances: &[23, 13, 23, 10],
-            // 0 is what the kernel shows of what it was not told.
+            // The kernel shows 0 for figures that it was not told.
             reads: Some((0, 0, &[1])),
         },
     ];

@@ -9,10 +9,10 @@
 //! Huge pages are used where the system gives them: a first-level TLB has too few entries for a group of small ones. Else working sets
 //! within a group's size are visited in smaller groups.
 //!
-//! Processors bring the other line of a pair along (AMD's up/down prefetcher, Intel's adjacent-line prefetcher), so that half
-//! of a walk over all lines finds its line brought already: on a Zen 3 a load from memory seems to take 90 ns then, and takes
-//! 125 in a list in random places. So memory is timed by every other line ([`lines_apart`]). What caches hold is found by all
-//! lines ([`lines`]): lines that are brought and never used take half of a cache.
+//! Processors bring the other line of a pair along (AMD's up/down prefetcher, Intel's adjacent-line prefetcher), so
+//! that half of a walk over all lines finds its line brought already: on a Zen 3 a load from memory seems to take 90 ns
+//! then, and takes 125 in a list in random places. So memory is timed by every other line ([`lines_apart`]). The
+//! capacity of caches is found with all lines ([`lines`]): lines that are brought and never used take half of a cache.
 
 use std::hint::black_box;
 use std::iter;
@@ -29,18 +29,18 @@ use crate::rounds::{median, rounds};
 const LINE: u64 = 64;
 /// Indices in a line.
 const STEP: usize = LINE as usize / 4;
-/// Which lines of a page are visited.
+/// The lines of a page that are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lines {
     All,
     /// Every other one: the even ones of even pages, the odd ones of odd pages, so that all sets of a cache get as many.
     Apart,
-    /// Every fourth one, of the same numbers modulo 4 in all pages: lines of one bank, where cores tell them apart so.
+    /// Every fourth line, with the same numbers modulo 4 in all pages: lines of one bank, for cores that have banks.
     OfBank,
 }
 
 impl Lines {
-    /// Of so many lines one is visited.
+    /// One of this many lines is visited.
     fn step(self) -> u64 {
         match self {
             Lines::All => 1,
@@ -58,7 +58,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// For working sets of up to so many bytes of such lines.
+    /// For working sets of up to `bytes` bytes of such lines.
     pub fn of(lines: Lines, bytes: u64) -> Room {
         let mut places = Array::<u32>::new((lines.step() * bytes / 4) as usize);
         places.fill(0);
@@ -66,7 +66,7 @@ impl Room {
         Room { places, is_huge }
     }
 
-    /// Lines of so many bytes in the order of a walk.
+    /// Lines of `bytes` bytes in the order of a walk.
     pub fn order(&self, lines: Lines, bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
         let fits = bytes * lines.step() <= GROUP as u64 * page_bytes;
         let group = if fits && !self.is_huge { SMALL_GROUP } else { GROUP };
@@ -94,7 +94,7 @@ pub fn lines(sizes: &[u64], page_bytes: u64, effort: Effort) -> Vec<Point> {
     walked(Lines::All, sizes, page_bytes, effort)
 }
 
-/// Time a load over a working set of so many bytes of lines, with every other line of each page.
+/// Time of a load over a working set of `bytes` bytes of lines, with every other line of each page.
 pub fn lines_apart(bytes: u64, page_bytes: u64, effort: Effort) -> f64 {
     walked(Lines::Apart, &[bytes], page_bytes, effort)[0].ns
 }
@@ -132,16 +132,16 @@ pub fn pages(page_bytes: u64, most: u64, effort: Effort) -> Vec<Point> {
 /// More pages than any TLB has entries.
 const SMALL: u64 = 1 << 14;
 
-/// From fewer pages than any TLB has entries to so many that their tables leave the caches, but `most` at most; quarters of each
-/// octave where second-level TLBs and tables end.
+/// From fewer pages than any TLB has entries up to enough that their tables leave the caches, but `most` at most; steps
+/// of a quarter octave near the end of second-level TLBs and of tables.
 fn page_counts(most: u64) -> Vec<u64> {
     let quarters = (8..15).flat_map(|bits| (4..8).map(move |quarters| quarters << (bits - 2)));
     let counts = (4..8).map(|bits| 1 << bits).chain(quarters).chain([1 << 15, 1 << 16]);
     counts.filter(|&count| count <= most).collect()
 }
 
-/// The same of so many bytes in huge pages, where the system gives them: what its translation adds to a load of one line of each small
-/// page in them. None where it gives none.
+/// The same for `bytes` bytes in huge pages, if the system gives them: the time that translation adds to a load of one
+/// line of each small page in them. None if it gives none.
 pub fn huge_pages(page_bytes: u64, bytes: u64, effort: Effort) -> Option<f64> {
     let mut random = Random(0x8538_ecb5_bd45_6ea3);
     // Large arrays are on huge pages where there are any.
@@ -157,7 +157,7 @@ pub fn huge_pages(page_bytes: u64, bytes: u64, effort: Effort) -> Option<f64> {
     Some(timed[0].ns)
 }
 
-/// What loads of one line a page take longer than those of as many lines side by side.
+/// How much longer loads of one line a page take than those of as many lines side by side.
 fn beyond_close(room: &mut [u32], count: u64, page_bytes: u64, random: &mut Random) -> f64 {
     let dense = shuffled(Lines::All, count * LINE, page_bytes, SMALL_GROUP, random);
     link(room, &dense);
@@ -168,9 +168,10 @@ fn beyond_close(room: &mut [u32], count: u64, page_bytes: u64, random: &mut Rand
     (time(room, sparse[0], count, LOADS_MIN) - close).max(0.0)
 }
 
-/// How many times as long translations take one after the other as side by side: loads of one line of each of so many pages, in random order,
-/// each waiting for the one before, and none waiting for another. A processor that walks page tables for several loads at once has that many.
-/// Both are timed in the same moment, since neighbours make either slower from one moment to the next.
+/// The ratio of the time of translations one after the other to that of translations side by side. Loads read one line
+/// of each of `count` pages, in random order: each waits for the one before, or none waits for another. A processor
+/// that walks page tables for several loads at once has that many. Both are timed in the same moment, since neighbours
+/// make either slower from one moment to the next.
 pub fn pages_at_once(page_bytes: u64, count: u64, effort: Effort) -> f64 {
     let mut random = Random(0x94d0_49bb_1331_11eb);
     let mut room = vec![1u32; (count * page_bytes / 4) as usize];
@@ -223,7 +224,7 @@ const GROUP: usize = 512;
 /// First-level ones have had at least 48. Prefetchers that follow pages one by one gain nothing from 16 at a time.
 const SMALL_GROUP: usize = 32;
 
-/// Lines of so many bytes as indices: groups of so many pages in random order, lines in random order in each group.
+/// Lines of `bytes` bytes as indices: groups of `group` pages in random order, lines in random order in each group.
 fn shuffled(which: Lines, bytes: u64, page_bytes: u64, group: usize, random: &mut Random) -> Vec<u32> {
     let lines = (bytes / LINE).max(1) as u32;
     let step = which.step() as u32;
@@ -255,8 +256,8 @@ pub(super) fn link(room: &mut [u32], ring: &[u32]) {
 const LOADS_MIN: u64 = 1 << 15;
 const LOADS_MAX: u64 = 1 << 18;
 
-/// Nanoseconds a load, after a walk that brings in what the caches can hold. In processor time:
-/// on a busy machine the others' turns are not ours.
+/// Nanoseconds a load, after a walk that fills the caches as far as they can hold it. In processor time: on a busy
+/// machine the time of other processes does not count.
 fn time(room: &[u32], start: u32, lines: u64, most: u64) -> f64 {
     let mut at = walk(room, start, lines.min(most * 4));
     let loads = (lines * 2).clamp(LOADS_MIN, most);

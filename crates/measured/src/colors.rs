@@ -1,11 +1,11 @@
-//! Page colors that timing has validated: whether the bits of a frame's address that should choose
-//! among the sets of a cache really do, for this process on this machine.
+//! Page colors that timing has validated: the bits of a frame's address that should choose among the sets of a cache
+//! really do, for this process on this machine.
 //!
-//! [`colors`] is the one way in; [`color_report`] gives all that was seen. Pages whose frames' bits are
-//! known ([`area`]) make up sets that agree in all candidate bits and sets that do not ([`sets`]); each
-//! cache is tried ([`investigate`]), and what the times say is arithmetic ([`verdict`]). Where the host
-//! of a guest scatters its memory, where the index is a hash, or where the times contradict
-//! each other, there are no colors, and the report gives the reason: refusing is always safe.
+//! [`colors`] is the one way in; [`color_report`] gives all that was seen. Pages whose frames' bits are known
+//! ([`area`]) make up sets that agree in all candidate bits and sets that do not ([`sets`]). Each cache is tried
+//! ([`investigate`]), and arithmetic evaluates the times ([`verdict`]). If the host of a guest scatters its memory, the
+//! index is a hash, or the times contradict each other, there are no colors, and the report gives the reason: refusing
+//! is always safe.
 
 mod area;
 mod finding;
@@ -33,7 +33,7 @@ pub struct Validated {
     /// The cache, as `L2`.
     pub cache: String,
     pub level: u8,
-    /// Whether several cpus share an instance of it.
+    /// True if several cpus share an instance of it.
     pub shared: bool,
     /// Lowest bit of the physical address that belongs to the color; at least 12.
     pub first_bit: u32,
@@ -43,9 +43,9 @@ pub struct Validated {
     pub color_bytes: u64,
     /// The bytes of all colors together: `color_bytes << bits`.
     pub capacity_bytes: u64,
-    /// How sure this is, from 0 to 1.
+    /// Confidence in this, from 0 to 1.
     pub confidence: f64,
-    /// How the frames' bits were known.
+    /// The source of the frames' bits.
     pub frames: FrameSource,
 }
 
@@ -71,14 +71,14 @@ pub struct NotValidated {
 /// All that was seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColorReport {
-    /// How the frames' bits were known; none where they were not.
+    /// The source of the frames' bits; none if they were not known.
     pub frames: Option<FrameSource>,
     /// Bytes of memory that were looked at.
     pub bytes: u64,
-    /// Whether all of it was in huge pages.
+    /// True if all of it was in huge pages.
     pub huge: bool,
     pub translation: Option<Translation>,
-    /// Whether this is a guest of a hypervisor.
+    /// True if this is a guest of a hypervisor.
     pub guest: bool,
     /// The findings about each cache, the innermost first.
     pub findings: Vec<Finding>,
@@ -99,7 +99,7 @@ impl ColorReport {
 
 const NAME: &str = "colors.toml";
 
-/// The colors of this machine: what is kept since its last boot, else measured now and kept.
+/// The colors of this machine: those kept since its last boot, else measured now and kept.
 pub fn colors(effort: Effort) -> Result<Validated, NotValidated> {
     color_report(effort, false).outcome()
 }
@@ -120,7 +120,7 @@ pub fn color_report(effort: Effort, fresh: bool) -> ColorReport {
     }
     let report = look(effort);
     if let Some(folder) = folder {
-        // What cannot be kept is measured again the next time: nothing is lost but time.
+        // If it cannot be kept it is measured again the next time: only time is lost.
         let _ = saved::store(&folder, NAME, &machine, effort, &report);
     }
     report
@@ -184,7 +184,7 @@ fn see(effort: Effort, root: &sys::Root, report: &mut ColorReport) -> Result<Val
     conclude(&report.findings, source, report.guest && whole == Some(false))
 }
 
-/// The caches behind the innermost one.
+/// The caches beyond the innermost one.
 fn suspects(host: &HostReport) -> Vec<Suspect> {
     let mut caches: Vec<_> = host
         .machine

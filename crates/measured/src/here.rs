@@ -5,7 +5,9 @@
 
 use super::processor::{self, Faults, Processor, Sets};
 use super::{Effort, Measured, Point};
-use machine::{Cache, Core, FarPages, HostReport, Kind, Machine, MachineError, Note, Prefetch, Stride, Trust, host};
+use machine::{
+    Cache, Core, FarPages, HostReport, Kind, Machine, MachineError, Note, Prefetch, Replacement, Stride, Trust, host,
+};
 
 /// This machine, with the figures that were kept since its last boot.
 ///
@@ -98,6 +100,14 @@ fn take_caches(report: &mut HostReport, measured: &Measured) {
             cache.hit_ns = tenths(others.ns - first);
             cache.others_gbps = hundredths(others.gbps).clamp(0.01, OTHERS_MAX);
             sizes.push(format!("others bring {} GB/s into {}", cache.others_gbps, got.cache));
+            if others.kept_once < KEPT_ONCE_LEAST {
+                cache.replacement = Replacement::Reuse;
+                sizes.push(format!(
+                    "{} keeps {:.0}% of the lines that are read once, so only lines that are used again stay (replacement = \"reuse\")",
+                    got.cache,
+                    100.0 * others.kept_once
+                ));
+            }
         }
         said.push(format!("a hit in {} waits {} ns", got.cache, cache.hit_ns));
         inside = cache.bytes;
@@ -297,6 +307,7 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
         huge_memory_line_ns,
         store_buffer: USUAL_STORE_BUFFER,
         set_refill_ns: hundredths(processor.sets.refill_ns),
+        bank_refill_ns: hundredths(processor.sets.bank_refill_ns).clamp(0.0, 1000.0),
         set_rewrite_ns: hundredths(processor.sets.rewrite_ns),
         misprediction_ns: tenths(processor.pace.misprediction_ns).clamp(0.0, 1000.0),
     });
@@ -322,8 +333,17 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
             note_measured(report, key, text);
         }
     }
+    if processor.sets.bank_refill_ns > 0.0 {
+        let ns = hundredths(processor.sets.bank_refill_ns);
+        let text = format!(
+            "{ns} ns from line to line in one bank of the first cache (line numbers that are the same modulo 4)"
+        );
+        note_measured(report, "core.bank_refill_ns", text);
+    }
     if processor.sets.refill_ns > 0.0 {
-        let Sets { refill_ns, rewrite_ns } = processor.sets;
+        let Sets {
+            refill_ns, rewrite_ns, ..
+        } = processor.sets;
         let text = format!(
             "{} ns from line to line in one set of the first cache, and {} ns more where it is written",
             tenths(refill_ns),
@@ -378,6 +398,9 @@ fn take_processor(report: &mut HostReport, processor: &Processor) {
 
 /// More than memory gives is a busy moment.
 const OTHERS_MAX: f64 = 1000.0;
+
+/// A last level that keeps fewer of the lines that are read once favors those that are used again.
+const KEPT_ONCE_LEAST: f64 = 0.5;
 
 /// Instructions under way: Intel's Skylake has 224, AMD's Zen 224, later ones up to 512 (the manufacturers' optimization
 /// manuals).

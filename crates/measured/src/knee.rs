@@ -1,4 +1,4 @@
-//! Where a curve of times over working sets rises: pure arithmetic, no clock.
+//! Finds where a curve of times over working sets rises: pure arithmetic, no clock.
 
 use super::{Far, Point};
 
@@ -13,10 +13,10 @@ pub struct Knee {
 /// The largest working set that is served rather by caches than by memory: the last point before
 /// the curve crosses the geometric mean of the two times for good.
 ///
-/// The time within the last level is that of the working set halfway (geometrically) between `private`,
-/// the bytes of the level before, and the capacity: of a smaller one, the level before still serves a
-/// part. Where the first working set beyond `private` is already as slow as memory, the last level gives
-/// this process nothing and the capacity is that of the levels before.
+/// The time within the last level is that of the working set halfway (geometrically) between `private`, the bytes of
+/// the level before, and the capacity: the level before still serves part of a smaller one. If the first working set
+/// beyond `private` is already as slow as memory, the last level gives this process nothing and the capacity is that of
+/// the levels before.
 pub fn capacity(curve: &[Point], private: u64) -> Knee {
     let curve = rising(curve);
     let first = crossing(&curve, at_first(&curve, private));
@@ -40,7 +40,7 @@ fn at_first(curve: &[Point], private: u64) -> f64 {
     inside_ns
 }
 
-/// Where a rising curve crosses the geometric mean of a time and its last one.
+/// The point at which a rising curve crosses the geometric mean of a time and its last one.
 fn crossing(curve: &[Point], inside_ns: f64) -> Knee {
     let outside_ns = curve.last().map_or(0.0, |point| point.ns);
     let limit = (inside_ns * outside_ns).sqrt();
@@ -59,8 +59,8 @@ pub fn within(curve: &[Point], private: u64) -> f64 {
     half.or(curve.first()).map_or(0.0, |point| point.ns)
 }
 
-/// The curve without busy moments: no working set is served faster than a smaller one, and what a smaller one took longer
-/// was something else.
+/// The curve without busy moments: no working set is served faster than a smaller one, and any longer time of a smaller
+/// one had another cause.
 fn rising(curve: &[Point]) -> Vec<Point> {
     let mut rising = curve.to_vec();
     let mut least = f64::INFINITY;
@@ -85,8 +85,8 @@ pub fn close_by(curve: &[Point], private: u64, page_bytes: u64) -> Vec<u64> {
         .collect()
 }
 
-/// What this process gets of each level, the innermost first, given the bytes that each is said to
-/// have: for each the knee of the part of the curve that ends well within the next level.
+/// The capacity of each level for this process, the innermost first, given the bytes that each is said to have: for
+/// each the knee of the part of the curve that ends well within the next level.
 pub fn levels(curve: &[Point], described: &[u64]) -> Vec<Knee> {
     let of = |level: usize| {
         let before = if level == 0 { 0 } else { described[level - 1] };
@@ -103,15 +103,15 @@ pub fn levels(curve: &[Point], described: &[u64]) -> Vec<Knee> {
     (0..described.len()).map(of).collect()
 }
 
-/// How far beyond the reach the cost of a refill is read: most loads miss, and the page tables are
-/// still in the caches.
+/// The cost of a refill is read this far beyond the reach: most loads miss, and the page tables are still in the
+/// caches.
 const BEYOND: u64 = 4;
 
-/// The most bytes of pages that the TLB holds; none where no walk of the page tables was seen.
+/// The most bytes of pages that the TLB holds; none if no walk of the page tables was seen.
 ///
 /// Entries of a second-level TLB add less to a load than `private_ns`, a load from the last cache before the last
-/// level. A walk adds more. The reach is where the curve crosses the geometric mean of that and of what a walk adds. Where
-/// the tables leave the caches the curve rises once more, and much higher: that is no reach.
+/// level. A walk adds more. The reach is where the curve crosses the geometric mean of that and of what a walk adds.
+/// The curve rises once more, and much higher, when the tables leave the caches: that is no reach.
 pub fn reach(curve: &[Point], private_ns: f64) -> Option<Knee> {
     let curve = rising(curve);
     let beyond = |bytes: u64| {
@@ -130,10 +130,11 @@ pub fn reach(curve: &[Point], private_ns: f64) -> Option<Knee> {
     })
 }
 
-/// Page tables are said to leave a cache where a walk over twice as many pages adds so many times as much.
+/// Page tables are said to leave a cache if a walk over twice as many pages adds this many times as much.
 const STEP: f64 = 1.5;
 
-/// Where page tables leave the caches, step by step: the curve crosses the geometric mean of what a walk adds before and after.
+/// The points at which page tables leave the caches, step by step: the curve crosses the geometric mean of the time
+/// that a walk adds before and after.
 pub fn far(curve: &[Point], reach: &Knee) -> Vec<Far> {
     let curve = rising(curve);
     let from = |bytes: u64| curve.iter().find(|point| point.bytes >= bytes);

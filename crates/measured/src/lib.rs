@@ -1,9 +1,9 @@
 //! The part of the machine that this process really gets: the capacity of its last-level cache, the cost of
 //! a miss, the reach of its TLB, and the colors of its pages, measured by timing.
 //!
-//! What the kernel reports is the size of a cache, not the part that a guest or one of many
-//! tenants gets, so everything that sizes blocks of work by the cache asks here. [`measured`] is
-//! the one way in: it measures once and keeps the answer for this machine until its next boot.
+//! The kernel reports the size of a cache, not the part that a guest or one of many tenants gets, so everything that
+//! sizes blocks of work by the cache asks here. [`measured`] is the one way in: it measures once and keeps the answer
+//! for this machine until its next boot.
 //!
 //! The method is that of lmbench's `lat_mem_rd` (McVoy and Staelin 1996): loads that each wait for
 //! the one before, over working sets of growing size ([`chase`]); the sizes at which the time of a
@@ -35,7 +35,7 @@ pub use colors::{
     color_report, colors, kept_colors,
 };
 
-/// One point of a curve: loads over a working set of so many bytes take so long each.
+/// One point of a curve: the time of each load over a working set of this many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     pub bytes: u64,
@@ -48,26 +48,27 @@ pub struct Point {
 pub struct Measured {
     /// The largest working set that the caches hold, in bytes.
     pub cache_bytes: u64,
-    /// A load from the cache level behind the processor's private ones, in nanoseconds.
+    /// A load from the cache level beyond the processor's private ones, in nanoseconds.
     pub cache_ns: f64,
-    /// A load from memory, in nanoseconds: what a miss costs.
+    /// A load from memory, in nanoseconds: the cost of a miss.
     pub memory_ns: f64,
     /// Bytes of pages over which translation costs no more than a load from the last cache; none
     /// where that held for all that was looked at.
     pub tlb_reach_bytes: Option<u64>,
-    /// What translation adds to a load of a page clearly beyond that, in nanoseconds.
+    /// The time that translation adds to a load of a page clearly beyond that, in nanoseconds.
     pub refill_ns: Option<f64>,
-    /// How many translations go on at once: what one adds where loads wait for each other, by the time between two loads where they do
-    /// not, since translation is then all that holds them up. None where the reach is not known, or too large to go four times beyond.
+    /// The number of translations at once: the time that one adds when loads wait for each other, divided by the time
+    /// between two loads when they do not, since only translation then holds them up. None if the reach is not known,
+    /// or too large to go four times beyond.
     #[serde(default)]
     pub walkers: Option<u32>,
-    /// What translation adds to a load on huge pages of as many bytes; none where they are translated whole.
+    /// The time that translation adds to a load on huge pages of as many bytes; none if they are translated whole.
     #[serde(default)]
     pub huge_refill_ns: Option<f64>,
-    /// Where page tables leave the caches, step by step; none where that was not seen.
+    /// The points at which page tables leave the caches, step by step; none if that was not seen.
     #[serde(default)]
     pub far: Vec<Far>,
-    /// What others bring into the last level; none where this process loses nothing to them.
+    /// The lines that others bring into the last level; none if this process loses nothing to them.
     #[serde(default)]
     pub others: Option<Others>,
     /// Time over working set, every line of each page.
@@ -81,11 +82,11 @@ pub struct Measured {
 pub struct Far {
     /// Bytes of pages whose entries stay.
     pub bytes: u64,
-    /// What translation adds to a load of a page clearly beyond that, in nanoseconds.
+    /// The time that translation adds to a load of a page clearly beyond that, in nanoseconds.
     pub refill_ns: f64,
 }
 
-/// How much time a measurement may take.
+/// The time that a measurement may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// Few loads over few sizes: about a second.
@@ -123,7 +124,7 @@ pub fn keep_beside<T: Serialize>(name: &str, found: &T) -> bool {
     saved::folder().is_some_and(|folder| saved::store(&folder, name, &machine, Effort::Careful, found).is_ok())
 }
 
-/// What was kept so.
+/// The value kept so.
 pub fn kept_beside<T: DeserializeOwned>(name: &str) -> Option<T> {
     saved::kept(name, &saved::Identity::of(&sys::Root::default()), Effort::Careful)
 }
@@ -133,7 +134,7 @@ pub fn kept() -> Option<Measured> {
     saved::kept(NAME, &saved::Identity::of(&sys::Root::default()), Effort::Quick)
 }
 
-/// How long ago they were measured.
+/// The time since they were measured.
 pub fn kept_age() -> Option<Duration> {
     saved::age(NAME, &saved::Identity::of(&sys::Root::default()))
 }
@@ -143,12 +144,12 @@ pub fn measured_afresh(effort: Effort) -> Measured {
     keep(&saved::Identity::of(&sys::Root::default()), effort, measure(effort))
 }
 
-/// What this process gets of one level of the caches.
+/// This process's share of one level of the caches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelGot {
     pub cache: String,
     pub level: u8,
-    /// Bytes that the machine is said to have here.
+    /// Bytes of this level in the machine's description.
     #[serde(rename = "told_bytes")]
     pub described_bytes: u64,
     /// Bytes of the largest working set that it held.
@@ -158,7 +159,7 @@ pub struct LevelGot {
 }
 
 impl Measured {
-    /// What this process gets of each level of the caches of `machine`, the innermost first.
+    /// This process's share of each level of the caches of `machine`, the innermost first.
     pub fn levels(&self, machine: &Machine) -> Vec<LevelGot> {
         let mut caches: Vec<_> = machine
             .caches
@@ -194,21 +195,22 @@ pub fn measure(effort: Effort) -> Measured {
     }
 }
 
-/// What translation adds to a load on huge pages, where it adds as much to one on small ones as a walk takes: next to nothing where the TLB
-/// has an entry for each huge page. A host that keeps its guest's memory in small pages makes it an entry for each of these.
+/// The time that translation adds to a load on huge pages, if it adds as much to one on small ones as a walk takes:
+/// next to nothing if the TLB has an entry for each huge page. A host that keeps its guest's memory in small pages
+/// makes it an entry for each of these.
 fn huge_refill_ns(figures: &Measured, page_bytes: u64, effort: Effort) -> Option<f64> {
     let reach = figures.tlb_reach_bytes?;
     let small = figures.tlb_curve.iter().find(|point| point.bytes >= 4 * reach)?;
     let huge_ns = chase::huge_pages(page_bytes, small.bytes, effort)?;
-    // A walk of a huge page has no more levels than one of a small page: what it took longer was a busy moment.
+    // A walk of a huge page has no more levels than one of a small page: any longer time was a busy moment.
     (huge_ns > small.ns * SPLIT).then_some(huge_ns.min(small.ns))
 }
 
 /// Huge pages that cost a smaller part of what small ones do are translated whole.
 const SPLIT: f64 = 0.25;
 
-/// Of pages clearly beyond the TLB's reach, whose tables are still in the caches: one translation after the other takes so long, side by
-/// side they take less.
+/// For pages clearly beyond the TLB's reach, whose tables are still in the caches: compares the time of translations
+/// one after the other with that of translations side by side, which take less.
 fn walkers(figures: &Measured, page_bytes: u64, effort: Effort) -> Option<u32> {
     let reach = figures.tlb_reach_bytes?;
     let one = figures.tlb_curve.iter().find(|point| point.bytes >= 4 * reach)?;
@@ -216,11 +218,11 @@ fn walkers(figures: &Measured, page_bytes: u64, effort: Effort) -> Option<u32> {
     Some((times.round() as u32).clamp(1, WALKERS_MOST))
 }
 
-/// No processor is known that walks for so many loads at a time.
+/// No known processor walks for this many loads at a time.
 const WALKERS_MOST: u32 = 16;
 
-/// The kept figures with the last level and memory timed again, in some seconds, and kept in the place of the others: what neighbors
-/// leave of a shared cache changes within minutes. None where nothing was kept.
+/// The kept figures with the last level and memory timed again, in some seconds, and kept in place of the others:
+/// neighbors' use of a shared cache changes within minutes. None if nothing was kept.
 pub fn last_level_again() -> Option<Measured> {
     let machine = saved::Identity::of(&sys::Root::default());
     let kept = |effort| saved::kept::<Measured>(NAME, &machine, effort).map(|kept| (kept, effort));
@@ -234,16 +236,22 @@ pub fn last_level_again() -> Option<Measured> {
     let inner = before.curve.into_iter().filter(|point| !beyond(&point.bytes));
     let curve = timed(&sizes, inner.collect(), &described, Effort::Quick);
     let figures = figures(curve, before.tlb_curve, &described, Effort::Quick);
+    let others = described.others(&figures, Effort::Quick);
     let fresh = Measured {
         walkers: before.walkers,
         huge_refill_ns: before.huge_refill_ns,
-        others: described.others(&figures, Effort::Quick),
+        others: others.map(|others| Others {
+            // The processor's, and no matter of the moment.
+            kept_once: before.others.map_or(others.kept_once, |before| before.kept_once),
+            ..others
+        }),
         ..figures
     };
     Some(keep(&machine, effort, fresh))
 }
 
-/// Points that are known, and those of `sizes`. Where the last level ends is looked at more closely: most figures of a program hang on it.
+/// Points that are known, and those of `sizes`. The end of the last level is looked at more closely: most figures of a
+/// program hang on it.
 fn timed(sizes: &[u64], mut curve: Vec<Point>, described: &Described, effort: Effort) -> Vec<Point> {
     let lines = |sizes: &[u64]| chase::lines(sizes, described.page_bytes, effort);
     curve.extend(lines(sizes));
@@ -252,20 +260,21 @@ fn timed(sizes: &[u64], mut curve: Vec<Point>, described: &Described, effort: Ef
     curve
 }
 
-/// The figures that two curves come to, and the times of the last level and of memory, which are taken by lines that no prefetcher brings.
+/// The figures that follow from two curves, with the times of the last level and of memory taken by lines that no
+/// prefetcher brings.
 fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, described: &Described, effort: Effort) -> Measured {
     let capacity = knee::capacity(&curve, described.private);
     let largest = curve.iter().map(|point| point.bytes).max().unwrap_or(described.largest);
     // Half of the lines of as much memory.
     let apart_ns = chase::lines_apart(largest / 2, described.page_bytes, effort);
-    // Half-way between what the cache before holds and what this one does, likewise.
+    // Half-way between the capacities of the cache before and of this one, likewise.
     let inside = (described.private as f64 * capacity.bytes as f64).sqrt() as u64;
     let inside_ns = chase::lines_apart(inside / 2, described.page_bytes, effort);
     let reach = knee::reach(&tlb_curve, knee::within(&curve, described.private));
     Measured {
         cache_bytes: capacity.bytes,
         cache_ns: inside_ns.clamp(capacity.inside_ns, apart_ns.max(capacity.outside_ns)),
-        // Never less than by all lines, whatever a busy moment did.
+        // Never less than by all lines, even after a busy moment.
         memory_ns: apart_ns.max(capacity.outside_ns),
         tlb_reach_bytes: reach.map(|reach| reach.bytes),
         refill_ns: reach.map(|reach| reach.outside_ns),
@@ -278,7 +287,7 @@ fn figures(curve: Vec<Point>, tlb_curve: Vec<Point>, described: &Described, effo
     }
 }
 
-/// What Linux says of the caches: where to look.
+/// Linux's report of the caches: where to look.
 struct Described {
     /// Bytes of the innermost data cache.
     innermost: u64,

@@ -2,9 +2,8 @@
 //! in order, how many instructions it carries out in a clock, how fast lines come to one set of the first cache, how long
 //! a line takes from one cpu to another, and what a page fault takes.
 //!
-//! These figures are what a model of a processor needs beyond capacities and latencies. They take
-//! seconds, so only `domicile probe` measures them; whoever describes this machine takes what is
-//! [kept](kept).
+//! A model of a processor needs these figures beyond capacities and latencies. They take seconds, so only
+//! `domicile probe` measures them; descriptions of this machine take the [kept](kept) ones.
 
 mod chains;
 mod faults;
@@ -34,7 +33,7 @@ pub use sets::Sets;
 pub use stream::Stream;
 pub use transfer::Transfer;
 
-/// What was measured of one cpu, and between two.
+/// The measurements of one cpu, and between two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Processor {
     /// Instructions that are under way while a load waits for memory; none where that is not known.
@@ -47,7 +46,8 @@ pub struct Processor {
     pub faults: Faults,
     /// Nanoseconds of a load from memory while 1, 2 ... 32 chains of loads are followed at once.
     pub chains: Vec<Chains>,
-    /// The same of loads of all lines, and of lines whose numbers are the same modulo 4. Where a line is found does not matter here.
+    /// The same of loads of all lines, and of lines whose numbers are the same modulo 4. It does not matter here where
+    /// a line is found.
     #[serde(default)]
     pub chains_of_all: Vec<Chains>,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct Processor {
     #[serde(default)]
     pub pairs: Pairs,
     pub stream: Stream,
-    /// A load from memory over the distance to the load before, where each waits for that one: bytes apart, in order.
+    /// A load from memory over the distance to the load before, when each waits for that one: bytes apart, in order.
     pub strides: Vec<Point>,
     /// A line handed from cpu to cpu, for each kind of neighbour; none on one cpu.
     pub transfers: Vec<Transfer>,
@@ -70,7 +70,7 @@ impl Processor {
         at_once(&self.chains).max(at_once(&self.chains_of_all))
     }
 
-    /// The same of lines whose numbers are the same modulo 4, where these are clearly fewer.
+    /// The same for lines whose numbers are the same modulo 4, if these are clearly fewer.
     pub fn lines_of_bank_at_once(&self) -> Option<f64> {
         let lines = at_once(&self.chains_of_bank);
         (!self.chains_of_bank.is_empty() && lines < 0.75 * self.lines_at_once()).then_some(lines)
@@ -131,8 +131,9 @@ pub fn measure(host: &HostReport, effort: Effort) -> Processor {
     }
 }
 
-/// How fast memory gives what a core asks for ahead. That is seen where nobody else wants memory, and neighbours of a virtual machine
-/// are busy for seconds: it is measured twice, with the other figures in between, and the faster time of each point counts.
+/// The rate at which memory delivers lines that a core asks for ahead. That shows only while nobody else uses memory,
+/// and neighbors of a virtual machine are busy for seconds. So it is measured twice, with the other figures in between,
+/// and the faster time of each point counts.
 struct Memory {
     stream: Stream,
     chains: Vec<Chains>,
@@ -144,7 +145,7 @@ struct Memory {
 impl Memory {
     fn measure(room: &Room, host: &HostReport, effort: Effort) -> Memory {
         Memory {
-            // First: it leaves none of the room's lines in the caches.
+            // This goes first: it leaves none of the room's lines in the caches.
             stream: stream::stream(host.machine.cpus, beyond_second(host), effort),
             chains: chains::chains(room, effort),
             chains_of_all: chains::chains(&Room::of(Lines::All, BYTES), effort),
@@ -183,7 +184,7 @@ impl Memory {
     }
 }
 
-/// Twice what the caches before a third level hold, where it has four times as much; else 0.
+/// Twice the capacity of the caches before a third level, if that has four times as much; else 0.
 fn beyond_second(host: &HostReport) -> u64 {
     let data = || {
         host.machine
@@ -199,7 +200,7 @@ fn beyond_second(host: &HostReport) -> u64 {
     }
 }
 
-/// The least: of what others can only slow down.
+/// The least, since other work can only slow them down.
 fn least(seen: Vec<f64>) -> f64 {
     seen.into_iter().fold(f64::INFINITY, f64::min)
 }

@@ -2,7 +2,8 @@
 
 use super::Effort;
 
-/// Rounds of each trial, of which the median counts, or the least for what others can only slow down.
+/// Rounds of each trial, of which the median counts, or the least if other work can only slow them
+/// down.
 pub fn rounds(effort: Effort) -> usize {
     match effort {
         Effort::Quick => 3,

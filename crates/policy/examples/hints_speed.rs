@@ -1,7 +1,8 @@
-//! How long hints take for a program of so many pages, on 16 cpus and one core.
+//! The time of hints for a program of a given number of pages, on 16 cpus and one core.
 //!
-//! `hints_speed PROGRAM PAGES [plain]` prints the milliseconds of processor time, once, in a fresh process as at the start of a
-//! program. Programs: `even`, `dealt`, `single`, `ring`. Plain hints are not weighed against what static policies would give.
+//! `hints_speed PROGRAM PAGES [plain]` prints the milliseconds of processor time, once, in a fresh process as at the
+//! start of a program. Programs: `even`, `dealt`, `single`, `ring`. Plain hints are not weighed against static
+//! policies.
 
 use std::time::Duration;
 
@@ -105,7 +106,7 @@ fn a_loop(pages: u64, arrays: std::ops::Range<u64>, schedule: Schedule, shift: i
     }
 }
 
-/// What this thread has run, whatever else the machine does.
+/// This thread's processor time, which does not depend on the machine's other work.
 fn processor_time() -> Duration {
     // Counted when the thread gives way, else only at each tick of the kernel.
     std::thread::yield_now();

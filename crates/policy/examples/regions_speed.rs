@@ -1,7 +1,8 @@
-//! How many touches of closed pages a second policy `regions` answers on one core.
+//! The number of touches of closed pages a second that policy `regions` answers on one core.
 //!
-//! `regions_speed [SECONDS [NAME]]` prints one JSON object: by what the touches are, how many there are a second of processor time, and how
-//! many pages are opened and closed at each; of those alone whose name has NAME in it. Two regions take turns, on two caches of a cpu each. A touch is one that the policy hears of: its page was closed to the cpu.
+//! `regions_speed [SECONDS [NAME]]` prints one JSON object: for each kind of touches, their number in a second of
+//! processor time, and the pages opened and closed at each. It has only those whose name contains NAME. Two regions
+//! take turns, on two caches of a cpu each. The policy hears of each touch: its page was closed to the cpu.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ struct Mix {
     name: &'static str,
     /// Pages of each region.
     pages: u64,
-    /// Of 1000 parts of the time so many are regioning phases.
+    /// Regioning phases take this many of 1000 parts of the time.
     share: u64,
 }
 
@@ -45,7 +46,7 @@ fn main() {
     println!("{{{}}}", results.join(", "));
 }
 
-/// What the policy hears of, and when.
+/// An event that the policy hears of, and its time.
 enum Heard {
     Observation(Observation),
     Looked(Vec<Accessed>),
@@ -184,7 +185,7 @@ impl Scene {
     }
 }
 
-/// Touches a second, over about so much processor time, and pages that are opened and closed at each.
+/// Touches a second, over about `time` of processor time, and pages that are opened and closed at each.
 fn rate(mix: &Mix, time: Duration) -> (f64, f64) {
     let mut scene = Scene::new(mix);
     // Until regions are found.
@@ -216,7 +217,8 @@ fn rate(mix: &Mix, time: Duration) -> (f64, f64) {
     (played as f64 / used.as_secs_f64(), pages as f64 / played as f64)
 }
 
-/// How many pages a new policy opens and closes for what was heard after regions were found, and the processor time that it takes.
+/// The number of pages that a new policy opens and closes for the events after regions were found, and the processor
+/// time that it takes.
 fn replayed(mix: &Mix, heard: &[(u64, Heard)], found: usize) -> (usize, Duration) {
     let (mut policy, mut world, mut actions) = (new_policy(mix), new_world(mix), Vec::new());
     policy.place(&FIRST, &world);
@@ -239,7 +241,7 @@ fn replayed(mix: &Mix, heard: &[(u64, Heard)], found: usize) -> (usize, Duration
     (changed, processor_time() - began)
 }
 
-/// What this thread has run, whatever else the machine does.
+/// This thread's processor time, which does not depend on the machine's other work.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel that counts");
     let ran = text.split(' ').next().and_then(|ran| ran.parse().ok());

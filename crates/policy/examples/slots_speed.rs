@@ -1,4 +1,4 @@
-//! How many requests a second the allocator of cache slots decides on one core.
+//! The number of requests a second that the allocator of cache slots decides on one core.
 //!
 //! `slots_speed [SECONDS]` prints one JSON object: requests a second of processor time, for each mix of them. A request is a data set that
 //! asks for its colors; that it gives them back again is part of it. Some slots and data sets are always there, so
@@ -18,7 +18,7 @@ struct Mix {
     kind: Option<Kind>,
     /// Colors of a slot.
     slot: u64,
-    /// Whether the frames at hand are given to the allocator.
+    /// True if the frames at hand are given to the allocator.
     with_frames: bool,
 }
 
@@ -107,7 +107,7 @@ fn rate(mix: &Mix, time: Duration) -> f64 {
     }
 }
 
-/// What this thread has run, whatever else the machine does.
+/// This thread's processor time, which does not depend on the machine's other work.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel that counts");
     let ran = text.split(' ').next().and_then(|ran| ran.parse().ok());

@@ -9,8 +9,8 @@ use crate::seam::{
     Accessed, Action, Interest, MissAt, Observation, Placement, Policy, Prices, Touch, World, one_by_one,
 };
 
-/// Each part decides what it has an opinion on, the first part that has one prevails; each sees
-/// every observation that any part asked for, if it asked for one at all.
+/// Each part decides where it has an opinion, and the first part that has one prevails; a part that
+/// asked for observations sees every one that any part asked for.
 pub struct Combined {
     parts: Vec<Box<dyn Policy>>,
     /// Places of the parts that observe.

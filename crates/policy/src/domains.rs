@@ -41,14 +41,14 @@ impl Bounds {
 pub struct Following {
     /// The whole time to move a thread to the cache of the data that it touched.
     pub switch_ns: Option<u64>,
-    /// `None`: nobody has measured them.
+    /// `None`: not measured.
     pub bounds: Option<Bounds>,
     /// True if they were measured for this run, rather than before.
     pub just_measured: bool,
 }
 
 impl Domains {
-    /// Of a machine that has no cache, or one for all cpus.
+    /// For a machine that has no cache, or one for all cpus.
     pub fn none(cpus: u32) -> Domains {
         Domains {
             name: String::new(),
@@ -57,7 +57,7 @@ impl Domains {
         }
     }
 
-    /// How many caches there are.
+    /// The number of caches.
     pub fn count(&self) -> u32 {
         self.of_cpu.iter().max().map_or(0, |last| last + 1)
     }

@@ -4,8 +4,8 @@
 //! knows whether the world is simulated or live, reads no clock, does no I/O and holds no
 //! global state. The same inputs and seed give the same decisions.
 //!
-//! A policy that only places pages is one file in `color/` or `homes/` and one entry in [`registry`]. CONTRIBUTING.md says
-//! what else a policy touches that observes. The seam is [`Policy`]; ARCHITECTURE.md groups its functions.
+//! A policy that only places pages is one file in `color/` or `homes/` and one entry in [`registry`]. CONTRIBUTING.md
+//! lists the other places for a policy that observes. The seam is [`Policy`]; ARCHITECTURE.md groups its functions.
 //!
 //! [`order`] decides in which order work runs, rather than where pages are. [`Name`] is a policy's name, read once.
 #![forbid(unsafe_code)]

@@ -21,7 +21,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// Of each of the kinds the first policy in the registry that is so.
+    /// For each of the kinds the first policy in the registry that satisfies `is`.
     pub fn first(kinds: &[Kind], is: impl Fn(&Traits) -> bool) -> Name {
         let of = |kind: &Kind| registry().iter().find(|entry| entry.kind == *kind && is(&entry.traits));
         let parts = kinds.iter().filter_map(of).collect();
@@ -38,7 +38,7 @@ impl Name {
         self.parts.iter().copied().find(|part| part.kind == kind)
     }
 
-    /// The policy, where it is one alone.
+    /// The policy, if it stands alone.
     pub fn alone(&self) -> Option<&'static Entry> {
         match self.parts[..] {
             [part] => Some(part),
@@ -159,7 +159,7 @@ pub fn build(name: &Name, sets: &[String]) -> Result<Box<dyn Policy>, PolicyErro
     Ok(Box::new(Combined::new(parts)))
 }
 
-/// The parameters of policy `order`, where the name has it as a part; `sets` as in [`build`].
+/// The parameters of policy `order`, if the name has it as a part; `sets` as in [`build`].
 pub fn work_order(name: &Name, sets: &[String]) -> Result<Option<WorkOrder>, PolicyError> {
     let order = name.of(Kind::Order);
     order

@@ -1,9 +1,9 @@
 //! The order of work: locality threads (Philbin96).
 //!
-//! A thread comes with up to [`HINTS_MAX`] hints, addresses or coordinates of what it uses most. They are a point
-//! in a space of as many dimensions (section 2.2). A [`Shape`] cuts that space into blocks whose sides add up to no
-//! more than the cache ([`default_block`]), so that the threads of one block find their data there (section 2.3);
-//! [`Bins`] gives every block that is used a number, its bin; and a [`Tour`] says in which order bins run.
+//! A thread comes with up to [`HINTS_MAX`] hints, addresses or coordinates of its most used data. They are a point in a
+//! space of as many dimensions (section 2.2). A [`Shape`] cuts that space into blocks whose sides add up to no more
+//! than the cache ([`default_block`]), so that the threads of one block find their data there (section 2.3); [`Bins`]
+//! gives every block that is used a number, its bin; and a [`Tour`] says in which order bins run.
 //!
 //! | what | where it comes from |
 //! | --- | --- |

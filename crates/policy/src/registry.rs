@@ -1,7 +1,7 @@
 //! The registry: every policy's name, parameters, ranges and source.
 //!
-//! Someone who adds a policy adds its file and one [`Entry`] here; the command line, `policy list`,
-//! the sweeps and the documentation learn of it from this table.
+//! To add a policy, add its file and one [`Entry`] here; the command line, `policy list`, the
+//! sweeps and the documentation take it from this table.
 
 use crate::order::HINTS_MAX;
 use crate::settings::{Entry, Kind, Later, Param, Range, Traits, WEIGHTS};

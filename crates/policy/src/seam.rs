@@ -24,14 +24,14 @@ pub struct World {
     pub cpus: u32,
     /// NUMA nodes.
     pub nodes: u32,
-    /// The first so many of them have cpus: cpu `c` is on node `c * cpu_nodes / cpus`. The others are memory only.
+    /// The first `cpu_nodes` of them have cpus: cpu `c` is on node `c * cpu_nodes / cpus`. The others are memory only.
     pub cpu_nodes: u32,
     /// Free frames on each node; `u64::MAX` where memory is not limited.
     pub free_frames: Vec<u64>,
     /// Nanoseconds since the start of the run, on the clock of the cpu concerned.
     pub now_ns: u64,
     /// The outermost caches, in the way that cache slots see them. Color `c` of [`World::colors`] is color
-    /// `c mod caches.colors` of these. `None` if placement does not decide what competes in them.
+    /// `c mod caches.colors` of these. `None` if placement does not decide which lines compete in them.
     pub caches: Option<Caches>,
     /// The outermost caches of which there are several, for policies that run threads where their data is cached.
     pub domains: Option<Arc<Domains>>,
@@ -62,10 +62,10 @@ pub struct Placement {
     pub node: Option<u32>,
 }
 
-/// Which moments a policy wants to act at. The default asks for none: placement only.
+/// The moments at which a policy wants to act. The default asks for none: placement only.
 ///
-/// A policy that asks for nothing never moves a page; worlds may then compute once what does not
-/// depend on placement.
+/// A policy that asks for nothing never moves a page; worlds may then compute once everything that does not depend on
+/// placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
     /// Misses of the outermost cache: one in this many is reported; 0: none.
@@ -79,13 +79,13 @@ pub struct Interest {
     pub touch_fault_ns: u64,
     /// The time to move a thread, likewise ([`Cost::move_thread_ns`]).
     pub move_thread_ns: u64,
-    /// A tick each so many nanoseconds of each cpu's clock; 0: none.
+    /// Interval of ticks in nanoseconds of each cpu's clock; 0: none.
     pub tick_ns: u64,
     /// Memory pressure: reported when a node's free frames fall below this; 0: never.
     pub pressure_frames: u64,
     /// Statements about cache slots: by the program, or by a plan for it.
     pub slots: bool,
-    /// Which pages were accessed, each so many nanoseconds ([`Policy::observe_accessed`]); 0: never.
+    /// Interval in nanoseconds at which the accessed pages are reported ([`Policy::observe_accessed`]); 0: never.
     pub accessed_ns: u64,
 }
 
@@ -223,7 +223,7 @@ pub enum SlotWord {
         addr: u64,
         bytes: u64,
     },
-    /// A thread of this cpu uses the data set; one of which this is never said is used by all.
+    /// A thread of this cpu uses the data set; a data set without such a statement is used by all.
     User { set: u64, cpu: u32 },
     /// The data set gets the slot; `None`: as few colors as can be, because it is not worth caching.
     Allocate { set: u64, slot: Option<u64> },
@@ -261,11 +261,11 @@ pub enum Action {
     MoveThread { thread: u32, cpu: u32 },
     /// Run a thread on these cpus only (bit c: cpu c), as `sched_setaffinity(2)` does. One that is on another cpu leaves it.
     Allow { thread: u32, cpus: u128 },
-    /// The policy's own work takes so long on the cpu at hand.
+    /// The policy's own work takes this long on the current cpu.
     Work { ns: u64 },
 }
 
-/// The costs of the actions in the world at hand, in nanoseconds, as a policy may weigh them.
+/// The costs of the actions in the current world, in nanoseconds, as a policy may weigh them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
     pub move_page_ns: f64,
@@ -277,7 +277,7 @@ pub struct Cost {
     pub move_thread_ns: f64,
 }
 
-/// The times of misses and actions in the world at hand, for policies that weigh them.
+/// The times of misses and actions in the current world, for policies that weigh them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prices {
     pub cost: Cost,
@@ -313,7 +313,7 @@ pub(crate) fn one_by_one(
     misses.len()
 }
 
-/// A policy: placements on first touch, and whatever it does while the program runs.
+/// A policy: placements on first touch, and its actions while the program runs.
 pub trait Policy: Send {
     /// Called once for each page, when it is first touched.
     fn place(&mut self, touch: &Touch, world: &World) -> Placement;
@@ -347,7 +347,8 @@ pub trait Policy: Send {
     /// The colors that pages should have, before the run.
     fn take_hints(&mut self, _hints: &Arc<PageColors>) {}
 
-    /// Which homes [`Policy::take_best_homes`] is to be given. `None`: the policy takes none. Asked once, before the run.
+    /// The homes that [`Policy::take_best_homes`] is to be given. `None`: the policy takes none. Asked once, before the
+    /// run.
     fn wants_best_homes(&self) -> Option<HomesFrom> {
         None
     }
@@ -368,8 +369,9 @@ pub trait Policy: Send {
         false
     }
 
-    /// True if a page has a color for the sake of the data on it: a page of a data set that was given colors, or one with a hint.
-    /// Systems keep such a page out of huge pages. A color that every page is given, whatever is on it, does not count.
+    /// True if a page has a color for the sake of the data on it: a page of a data set that was given colors, or one
+    /// with a hint. Systems keep such a page out of huge pages. A color that every page is given, whatever its data,
+    /// does not count.
     fn colors(&self, _page: Page) -> bool {
         false
     }
@@ -379,7 +381,7 @@ pub trait Policy: Send {
         None
     }
 
-    /// Which processes got which caches, where the policy gives them some. Asked after the run.
+    /// The caches that each process got, if the policy gives them some. Asked after the run.
     fn pairing(&self) -> Option<results::Pairing> {
         None
     }

@@ -106,7 +106,7 @@ impl Traits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Later {
     Stays,
-    /// It stays, too: the policy knew beforehand where misses would come from, which nobody does.
+    /// It stays, too: the policy knew beforehand where misses would come from, which no real system does.
     Foretold,
     /// It moves by the touches that the kernel sees.
     Balanced,

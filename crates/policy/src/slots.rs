@@ -1,8 +1,8 @@
 //! Cache slots: which page colors a data set may use (Ding11, sections 3.1 and 3.2).
 //!
 //! A slot is some colors of the shared caches, private to the data sets given to it or shared with
-//! all that has weak locality. Pure: what colors exist and how many frames of each are at
-//! hand is given, and what comes back is a set of colors.
+//! all that has weak locality. Pure: its input is the existing colors and the number of frames at
+//! hand of each, its output a set of colors.
 
 mod allocator;
 mod caches;

@@ -12,7 +12,7 @@ use crate::settings::{PolicyError, Settings};
 pub struct WorkOrder {
     /// Side of a block along every dimension, in the units of the hints; 0: [`crate::order::default_block`].
     pub block: u64,
-    /// Hints that are looked at, the first so many; 0: all, up to [`crate::order::HINTS_MAX`].
+    /// The number of hints looked at, from the first on; 0: all, up to [`crate::order::HINTS_MAX`].
     pub hints: usize,
     /// True if hints in another order are the same hints.
     pub fold: bool,

@@ -5,10 +5,10 @@
 //! each array; pages 8, 9 and 10 are one segment, of cpu 0, that is assigned cyclically; before that pages 0
 //! and 8 had the same color, after it not.
 //!
-//! What we infer: pages 8 and 0 begin segments of the same set, and had the same color, so cpu 0 has four pages of the
-//! first array alone: 0 to 3, half of them; and 8 to 10 are half of the second. So both are dealt evenly, and
-//! cpu 0 also uses the beginning of cpu 1's halves: one page, the least that can be. How much is shared is not said;
-//! the last test tries all that can be.
+//! We infer: pages 8 and 0 begin segments of the same set, and had the same color, so cpu 0 has four pages of the first
+//! array alone: 0 to 3, half of them; and 8 to 10 are half of the second. So both are dealt evenly, and cpu 0 also uses
+//! the beginning of cpu 1's halves: one page, the least that can be. The paper does not say how much is shared; the
+//! last test tries all that can be.
 
 #![allow(clippy::single_range_in_vec_init)] // A list of one range is meant.
 

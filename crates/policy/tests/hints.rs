@@ -1,4 +1,4 @@
-//! What hints promise: each page one color, all colors evenly, and no color twice for a cpu whose pages fit.
+//! The promise of hints: each page one color, all colors evenly, and no color twice for a cpu whose pages fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +80,7 @@ fn crowded(hints: &Hints) -> u128 {
     crowded
 }
 
-/// Whether no page is touched by more than two cpus that fit, and no odd ring of these shares pages.
+/// Returns whether no page is touched by more than two cpus that fit, and no odd ring of these shares pages.
 fn two_sided(hints: &Hints) -> bool {
     let users = users(hints);
     let fits = fitting(&users, hints.machine.colors);
@@ -109,7 +109,7 @@ fn two_sided(hints: &Hints) -> bool {
     true
 }
 
-/// What always holds.
+/// Checks the properties that always hold.
 fn check(hints: &Hints) {
     let users = users(hints);
     let colors = hints.machine.colors;
@@ -166,7 +166,7 @@ fn summary(start: u64, bytes: u64, unit: u64, communication: Communication) -> S
     }
 }
 
-/// Arrays one behind the other, which need not begin with a page, dealt to cpus; each cpu uses its neighbours' borders.
+/// Arrays one after the other, which need not begin with a page, dealt to cpus; each cpu uses its neighbours' borders.
 fn program(around: bool) -> impl Strategy<Value = (Vec<Loop>, Machine)> {
     let array = (1u64..60, 0u64..90, prop::collection::vec(-2i64..3, 0..3));
     let schedule = prop_oneof![Just(Schedule::Even), Just(Schedule::Blocked)];
@@ -200,7 +200,7 @@ fn program(around: bool) -> impl Strategy<Value = (Vec<Loop>, Machine)> {
             }
             let all: Vec<Summary> = loops.iter().map(|it| it.summaries[0].clone()).collect();
             loops[0].summaries.extend(all.into_iter().skip(1).map(|mut summary| {
-                // Used together, but touched by nobody more.
+                // Used together, but touched by no further cpu.
                 (summary.unit, summary.offset) = (0, i64::MAX / 2);
                 summary
             }));
@@ -215,7 +215,7 @@ fn program(around: bool) -> impl Strategy<Value = (Vec<Loop>, Machine)> {
     )
 }
 
-/// Segments of one to a few pages with whatever cpus.
+/// Segments of one to a few pages with any cpus.
 fn any_segments(most_cpus: u32) -> impl Strategy<Value = (Vec<Segment>, Machine)> {
     let machine = (1..=most_cpus, 1u32..24);
     machine.prop_flat_map(|(cpus, colors)| {
@@ -266,7 +266,7 @@ proptest! {
         let hints = order(&segments, &together, &machine).unwrap();
         check(&hints);
         prop_assert!(!two_sided(&hints) || hints.crowded == 0);
-        // Nothing depends on the order in which segments or arrays are given.
+        // The order in which segments or arrays are given does not matter.
         let reversed: Vec<Segment> = segments.iter().rev().cloned().collect();
         prop_assert_eq!(&order(&reversed, &[vec![3, 2], vec![2, 0, 1, 1]], &machine).unwrap(), &hints);
     }
@@ -322,7 +322,8 @@ fn an_odd_ring_may_need_more_colors_than_any_cpu_has_pages() {
 fn how_often_what_cannot_be_promised_is_kept() {
     let mut random = Random::new(1);
     let mut below = |limit: u64| u64::from(random.below(limit as u32));
-    // By what the programs are: how many, how many the five steps alone would leave in conflict, and how many are left so.
+    // By the kind of the programs: their number, how many the five steps alone would leave in conflict, and how many
+    // are left so.
     let mut counts = BTreeMap::<&str, [u32; 3]>::new();
     for _ in 0..400 {
         let cpus = [2, 3, 4, 7, 8, 16][below(6) as usize];

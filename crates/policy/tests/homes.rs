@@ -1,4 +1,4 @@
-//! Policies that choose homes by misses, moment by moment: what is counted, what waits, what is forgotten.
+//! Policies that choose homes by misses, moment by moment: the counts, the waits, and the resets.
 
 use crate::scene;
 
@@ -93,10 +93,10 @@ fn a_page_that_goes_to_and_fro_is_frozen_until_the_reset() {
     assert_eq!(scene.misses(150, A, 2, 1), []);
     scene.world.now_ns = 999_999;
     assert_eq!(scene.miss(A, 2, 1, false), []);
-    // All counts begin anew: misses, too.
+    // All counts restart: misses, too.
     scene.world.now_ns = 1_000_000;
     assert_eq!(scene.misses(128, A, 2, 1), [to(A, 2)]);
-    // A cpu whose clock is behind does not take the counts back.
+    // A cpu whose clock is behind does not turn the counts back.
     scene.world.now_ns = 999_999;
     assert_eq!(scene.misses(200, A, 3, 2), []);
 }
@@ -148,7 +148,7 @@ fn hot_pages_wait_for_four_others() {
     for number in 0..4 {
         assert_eq!(scene.misses(3, page(number), 1, 0), []);
     }
-    // What another cpu wants waits by itself.
+    // A page that another cpu wants waits by itself.
     assert_eq!(scene.misses(2, page(9), 2, 0), []);
     let all: Vec<Action> = (0..5).map(|number| to(page(number), 1)).collect();
     assert_eq!(scene.misses(2, page(4), 1, 0), all);
@@ -222,7 +222,7 @@ fn a_node_that_is_short_of_frames_gets_no_copies_and_pages_still_move_there() {
     assert_eq!(scene.misses(128, A, 1, 0), [copy(A, 1)]);
 }
 
-/// Where there is no frame at all nothing is asked for, and nothing counts as a move.
+/// If there is no frame at all, nothing is asked for, and nothing counts as a move.
 #[test]
 fn a_full_node_gets_nothing() {
     let mut scene = at_once();

@@ -1,4 +1,4 @@
-//! All integration tests of this crate, in one program: what they share compiles once.
+//! All integration tests of this crate, in one program: the code they share compiles once.
 
 mod figure4;
 mod hints;

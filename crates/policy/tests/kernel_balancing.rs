@@ -1,4 +1,4 @@
-//! Policy `kernel-balancing`: when pages are closed, and what comes of faults.
+//! Policy `kernel-balancing`: when pages are closed, and the effects of faults.
 
 use policy::{Action, Observation, Page, Placement, Policy, Tick, Touch, Touched, World};
 
@@ -117,7 +117,7 @@ fn the_defaults_are_those_of_the_kernel() {
     assert_eq!(scene.closed_at(999_999), NONE);
     assert_eq!(scene.closed_at(1_000_000), [0, 1, 2]);
     assert_eq!(scene.closed_at(1_999_999), NONE);
-    // What is still closed is not closed again.
+    // Pages that are still closed are not closed again.
     scene.fault(1, 0, 0);
     assert_eq!(scene.closed_at(2_000_000), [1]);
 }

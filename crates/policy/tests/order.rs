@@ -110,7 +110,7 @@ fn hilbert_visits_a_full_grid_by_steps_of_one() {
             .map(|number| {
                 let mut block = Block::default();
                 for d in 0..dimensions {
-                    // From an offset, because real blocks do not begin at 0.
+                    // Starts at an offset, because real blocks do not begin at 0.
                     block.0[d] = 1000 + (number >> (bits * d as u32)) % side;
                 }
                 block
@@ -144,7 +144,7 @@ fn nearest_neighbour_tours_a_hundred_thousand_bins() {
     );
 }
 
-/// So they are where bins are scattered in three dimensions, most of them in two dense clouds.
+/// The same holds for bins scattered in three dimensions, most of them in two dense clouds.
 #[test]
 fn nearest_neighbour_tours_fifty_thousand_scattered_bins() {
     let mut seed = 1u64;
@@ -270,7 +270,7 @@ proptest! {
         prop_assert_eq!(Tour::Nearest.of(&blocks, k), slow_nearest(&blocks));
     }
 
-    /// With levels, what shares an outer block is never interrupted, at any level.
+    /// With levels, bins that share an outer block are never interrupted, at any level.
     #[test]
     fn levels_keep_outer_bins_together((k, points) in points()) {
         let shape = Shape::new(&vec![2; k]).unwrap().within(&vec![4; k]).unwrap().within(&vec![12; k]).unwrap();

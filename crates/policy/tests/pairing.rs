@@ -1,4 +1,4 @@
-//! Processes paired with cache domains: cases worked out by hand, and what holds of every decision.
+//! Processes paired with cache domains: cases worked out by hand, and properties of every decision.
 #![forbid(unsafe_code)]
 
 use policy::regions::pairing::{CPU, Domain, Free, Patience, Place, Plan, Process, STEP, Why, decide, rounded};
@@ -260,7 +260,7 @@ fn preferred(bytes: u64, busy: u32) -> Vec<Process> {
     vec![one(bytes, busy, true), one(MIB, CPU, false), one(MIB, CPU, false)]
 }
 
-/// Decides interval by interval, and takes the places. `change` makes each interval's processes what they are. Returns the
+/// Decides interval by interval, and takes the places. `change` updates the processes for each interval. Returns the
 /// intervals in which the first process got other domains.
 fn moves(processes: &mut [Process], intervals: u32, mut change: impl FnMut(u32, &mut [Process])) -> Vec<u32> {
     let mut moved = Vec::new();
@@ -329,7 +329,7 @@ fn a_preferred_one_keeps_its_domains_while_the_others_are_idle() {
     processes[0].bytes = 30 * MIB;
     moves(&mut processes, 20, |_, _| {});
     assert_eq!(processes[0].placed, None);
-    // Also where it has all domains but one.
+    // The same if it has all domains but one.
     let idle = Process { busy: 0, ..at(MIB, 1) };
     let wide = Process {
         busy: 2 * CPU,
@@ -340,7 +340,7 @@ fn a_preferred_one_keeps_its_domains_while_the_others_are_idle() {
     assert_eq!(given(wide.clone()), Place::Free(Free::Wide));
     let narrow = Process { busy: CPU, ..wide };
     assert_eq!(given(Process { bytes: 1, ..narrow }), Place::In(vec![0]));
-    // So it may where it is alone.
+    // It may if it is alone.
     let mut processes = preferred(12 * MIB, CPU);
     moves(&mut processes, 20, |_, _| {});
     moves(&mut processes[..1], 20, |_, _| {});
@@ -415,7 +415,7 @@ proptest! {
         if free || processes.iter().any(|process| process.preferred) {
             return Ok(());
         }
-        // Nobody who could go waits at a crowded domain while another one has cpus for all of its threads.
+        // No process that could move waits at a crowded domain while another one has cpus for all of its threads.
         let capacity = |domain: usize| domains[domain].cpus * CPU;
         for (process, place) in processes.iter().zip(&plan.places) {
             let Place::In(given) = place else { continue };

@@ -1,4 +1,4 @@
-//! What the placement policies decide, as a reader of the papers would expect it.
+//! Decisions of the placement policies, as a reader of the papers would expect them.
 
 use policy::cdpc::{Source, Wanted};
 use policy::{Page, Policy, PolicyError, Touch, World};

@@ -1,4 +1,4 @@
-//! Plans of slots: what is read is what was written, and a mistake is reported where it is.
+//! Plans of slots: reading returns what was written, and a mistake is reported at its place.
 
 use policy::slots::{Kind, Plan, PlannedData, PlannedSlot, What};
 use proptest::prelude::*;

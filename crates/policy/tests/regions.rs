@@ -138,7 +138,7 @@ fn working_sets_have_the_papers_weights() {
     );
     // A page that was looked at eight times, and accessed each time, counts as one that always was.
     assert_eq!(of(8, 8).accessed(), 32);
-    // What was more than 32 scans ago is forgotten.
+    // Accesses more than 32 scans ago are forgotten.
     assert_eq!(of(10, 42).accessed(), 0);
 }
 
@@ -153,14 +153,14 @@ fn what_nobody_touches_any_more_is_not_in_use() {
     assert_eq!(quarters(&histogram([history].into_iter())), 0);
     history.skip(1000);
     assert_eq!(history.accessed(), 0);
-    // The same by the numbers of scans: the third finds it, the fourth to seventh do not come to it.
+    // The same by the numbers of scans: the third finds it, the fourth to seventh do not reach it.
     let mut bits = Bits::default();
     assert_eq!(bits.until(2).accessed(), 0);
     bits.found(3);
     bits.scan(3);
     assert_eq!(bits.until(3).accessed(), 32);
     assert_eq!(bits.until(7).accessed(), 32 / 5);
-    // The eighth comes to it, since its region was touched, and does not find it.
+    // The eighth reaches it, since its region was touched, and does not find it.
     bits.scan(8);
     assert_eq!(bits.until(8).accessed(), 32 / 6);
     bits.found(9);
@@ -168,8 +168,8 @@ fn what_nobody_touches_any_more_is_not_in_use() {
     assert_eq!(bits.until(9).accessed(), 2 * 32 / 7);
 }
 
-/// Figure 12: who returns soon finds what was used in between on the stack, and all of it is one region. Who returns late has
-/// changed its locality.
+/// Figure 12: a thread that returns soon finds the regions used in between on the stack, and all of it is one region. A
+/// thread that returns late has changed its locality.
 #[test]
 fn regions_that_are_used_in_turns_are_merged_along_the_stack() {
     let mut finding = Finding::new(6, 10_000);
@@ -270,8 +270,8 @@ fn a_stay_in_one_page_is_a_stay() {
     assert_ne!(a, b);
 }
 
-/// A page that is used in another locality, too, is a guest there, and the second time it is used from everywhere: once its time is
-/// over and nobody else of its region has come. That may be in a later phase, but not in one long after.
+/// A page that is used in another locality, too, is a guest there. The second time it is used from everywhere, once its
+/// time is over and no other page of its region has come. That may be in a later phase, but not in one long after.
 #[test]
 fn a_page_that_comes_alone_again_is_used_from_everywhere() {
     for (phases, everywhere) in [(0, true), (8, true), (9, false)] {
@@ -296,7 +296,7 @@ fn a_page_that_comes_alone_again_is_used_from_everywhere() {
 fn large_ones_are_paired_with_small_ones() {
     let items = [4 << 20, 4 << 20, 16 << 10, 16 << 10].map(|bytes| Item { bytes, now: None });
     assert_eq!(balance(&items, &[0, 1], &[0, 0]), [0, 1, 0, 1]);
-    // What is balanced already stays, also the other way around.
+    // Items that are balanced already stay, also the other way around.
     let items = [(4 << 20, 1), (4 << 20, 0), (16 << 10, 0), (16 << 10, 1)];
     let items = items.map(|(bytes, now)| Item { bytes, now: Some(now) });
     assert_eq!(balance(&items, &[0, 1], &[0, 0]), [1, 0, 0, 1]);
@@ -315,7 +315,7 @@ fn a_preferred_program_has_caches_to_itself() {
     );
     // It leaves one, however large it is.
     assert_eq!(partition(&[99 * mb, mb], Some(0), 2, 4 * mb), [vec![0], vec![1]]);
-    // Without one: who uses more has more, all where there are too few.
+    // Without one: processes that use more get more, and one gets all if there are too few.
     assert_eq!(partition(&[9 * mb, mb], None, 4, 4 * mb), [vec![0, 1, 2], vec![3]]);
     assert_eq!(partition(&[mb; 3], None, 2, 4 * mb), vec![vec![0, 1]; 3]);
 }
@@ -363,7 +363,7 @@ fn the_three_conditions_are_those_of_the_paper() {
     };
     assert_eq!(judge(&unseen(18_000_000), &bounds), Verdict::StayUnknown);
     assert_eq!(judge(&unseen(18_000_003), &bounds), Verdict::StaysTooLong);
-    // What cannot gain whatever its regions are is said first.
+    // The report first names what cannot gain whatever its regions are.
     let small = Known {
         working_set: 1 << 20,
         ..one
@@ -371,7 +371,7 @@ fn the_three_conditions_are_those_of_the_paper() {
     assert_eq!(judge(&small, &bounds), Verdict::FitsOneCache);
 }
 
-/// What may happen to a partition.
+/// The steps that may change a partition.
 #[derive(Clone, Debug)]
 enum Step {
     Meet(u32),

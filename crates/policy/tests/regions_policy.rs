@@ -1,4 +1,4 @@
-//! Policy `regions` as a world calls it: what it answers to touches, ticks and looks, on two caches of two cpus each.
+//! Policy `regions` as a world calls it: its answers to touches, ticks and looks, on two caches of two cpus each.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ impl Scene {
         self.policy.regions().expect("regions are reported")
     }
 
-    /// Carries out what the policy wants but moves of threads: where to it moves them.
+    /// Carries out the policy's actions except moves of threads, whose destinations it returns.
     fn carry_out(&mut self, actions: Vec<Action>) -> Vec<u32> {
         let mut moves = Vec::new();
         for action in actions {
@@ -122,7 +122,7 @@ impl Scene {
         moves
     }
 
-    /// Thread 0 touches a page on a cpu; where to it is moved.
+    /// Thread 0 touches a page on a cpu. Returns where it is moved to.
     fn touch(&mut self, page: u64, cpu: u32, now_us: u64) -> Option<u32> {
         self.world.now_ns = now_us * 1000;
         if !self.is_closed(page, cpu) {
@@ -175,7 +175,7 @@ impl Scene {
         assert!(self.carry_out(actions).is_empty());
     }
 
-    /// The thread goes through each locality in turn for `stay_us` at a time, and is where the policy wants it.
+    /// The thread goes through each locality in turn for `stay_us` at a time, and runs where the policy wants it.
     fn run(&mut self, localities: &[Range<u64>], us: Range<u64>, stay_us: u64) {
         for now in us {
             let locality = &localities[(now / stay_us) as usize % localities.len()];
@@ -218,7 +218,8 @@ fn two_localities_get_a_cache_each_and_the_thread_follows() {
     assert_eq!(scene.report().switches, 2);
 }
 
-/// Figure 4: the tables of two caches differ in local pages only, and have together what the guest's table has. A move changes neither.
+/// Figure 4: the tables of two caches differ in local pages only, and have together the entries of the guest's table. A
+/// move changes neither.
 #[test]
 fn each_cache_has_a_table_of_its_own() {
     let (mut scene, here, there) = Scene::spread(&[]);
@@ -231,8 +232,8 @@ fn each_cache_has_a_table_of_its_own() {
     assert_eq!(scene.closed, before);
 }
 
-/// Where its thread would wait for a cpu of the cache, and its own cpu would have nothing to run, a region is opened to all, until
-/// caches are given anew.
+/// If its thread would wait for a cpu of the cache while its own cpu would have nothing to run, a region is opened to
+/// all until caches are given again.
 #[test]
 fn a_region_is_opened_where_a_cpu_would_have_nothing_to_run() {
     // The next phase tears down the larger one.
@@ -267,7 +268,7 @@ fn a_thread_goes_to_the_cpu_where_fewest_run() {
     assert_eq!(scene.touch(there.start, 0, 1102), Some(3));
 }
 
-/// Section 3.3: where a region causes too many moves, and one page more than half of them, that page leaves it.
+/// Section 3.3: if a region causes too many moves, and one page more than half of them, that page leaves it.
 #[test]
 fn a_page_that_alone_causes_the_moves_leaves_its_region() {
     for (others, excluded, open) in [(0, 1, 9), (25, 0, 8)] {
@@ -290,8 +291,8 @@ fn a_page_that_alone_causes_the_moves_leaves_its_region() {
     }
 }
 
-/// Table 2, step 5: each phase begins by tearing down the largest region, and never the same twice in a row. Who touches its pages
-/// again has it again, in the cache that it had.
+/// Table 2, step 5: each phase begins by tearing down the largest region, and never the same twice in a row. A thread
+/// that touches its pages again gets it again, in the cache that it had.
 #[test]
 fn the_largest_is_torn_down_and_never_twice_in_a_row() {
     let localities = [0..8, 8..14];
@@ -438,7 +439,7 @@ fn phases_take_no_more_than_their_cost() {
     let (free, phases) = spent("cost=0");
     assert!(phases > 1 && free > 4101 * 13, "{phases} {free}");
     let (bound, broken_off) = spent("cost=13");
-    // What was under way when it was reached: a touch, and the end of the phase.
+    // This much was under way when it was reached: a touch, and the end of the phase.
     assert!(bound <= 4101 * 13 + 2 * 10_000, "{bound}");
     assert!(broken_off > 0 && bound < free);
     // 1 per mille of 4.1 ms is less than an eighth of a phase.
@@ -465,8 +466,8 @@ fn looks_count_against_all_cpus_in_use() {
     assert!(touches(4) > 16);
 }
 
-/// Section 5.1: what the mechanism takes. A look reads the bits of all pages of the regions in use; a phase begins and ends with
-/// another table; a page that is closed by both caches' tables is changed in one; a move changes none.
+/// Section 5.1: the cost of the mechanism. A look reads the bits of all pages of the regions in use; a phase begins and
+/// ends with another table; a page that is closed by both caches' tables is changed in one; a move changes none.
 #[test]
 fn the_mechanism_takes_its_time() {
     let (mut scene, _, there) = Scene::spread(&["read=7", "flush=300", "entry=11", "switch=900"]);

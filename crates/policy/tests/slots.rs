@@ -40,7 +40,7 @@ fn four_threads_on_two_dual_core_processors_get_4_colors_in_each_of_the_2_caches
         assert_eq!(count(&allocator, cache, Status::Private), 4);
         assert_eq!(count(&allocator, cache, Status::Unspecified), 60);
     }
-    // Where only threads of one processor use the data, the other cache is left alone.
+    // If only threads of one processor use the data, the other cache is left alone.
     let slot = allocator.slot(owner, 256 * KIB, Kind::Private).unwrap();
     allocator.allocate(owner, data(1 << 20, &[3], Some(slot)), &[]).unwrap();
     assert_eq!(
@@ -208,7 +208,7 @@ fn over_commitment_is_refused_with_what_is_free_and_where() {
             ..
         }
     ));
-    // What was refused holds nothing.
+    // A refused request holds nothing.
     hold(&mut allocator, owner, 24, &[0]).unwrap();
 }
 
@@ -216,7 +216,7 @@ fn over_commitment_is_refused_with_what_is_free_and_where() {
 fn what_is_not_worth_caching_gets_as_few_colors_as_have_the_frames() {
     let mut allocator = two_dual_cores();
     let owner = allocator.join();
-    // 256 pages; no color has so many frames, three have 100.
+    // 256 pages; no color has this many frames, three have 100.
     let mut frames = vec![10u64; 64];
     (frames[5], frames[6], frames[40]) = (100, 90, 99);
     let grant = allocator.allocate(owner, data(1 << 20, &[0], None), &frames).unwrap();

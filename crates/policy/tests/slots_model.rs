@@ -57,7 +57,7 @@ struct Slot {
 #[derive(Clone, Debug)]
 struct Set {
     owner: usize,
-    /// Itself where it has no slot: such a set shares with nobody in particular.
+    /// The set itself if it has no slot: such a set shares with no particular other.
     slot: Option<SlotId>,
     kind: Kind,
     colors: u32,
@@ -72,7 +72,7 @@ struct Model {
 }
 
 impl Model {
-    /// What all data sets together make of a cache.
+    /// The colors of a cache that all data sets hold together.
     fn held(&self, cache: usize, kind: Kind) -> u32 {
         let held = self
             .sets
@@ -108,7 +108,7 @@ impl Model {
             .collect()
     }
 
-    /// How many colors of caches would change from unspecified to shared.
+    /// The number of colors of caches that would change from unspecified to shared.
     fn fresh(&self, colors: u32, caches: &[usize]) -> u32 {
         caches
             .iter()
@@ -116,7 +116,7 @@ impl Model {
             .sum()
     }
 
-    /// How many of the colors follow another one, the first following the last.
+    /// The number of colors that follow another one, the first following the last.
     fn touching(&self, colors: u32) -> u32 {
         if self.colors == 1 {
             return 0;
@@ -162,7 +162,7 @@ impl Model {
         }
     }
 
-    /// Whether a refusal was right.
+    /// Checks that a refusal was right.
     fn check_refusal(
         &self,
         slot: Option<(SlotId, &Slot)>,
@@ -263,7 +263,7 @@ fn run(colors: u32, caches: usize, steps: Vec<Step>) {
                 on.sort_unstable();
                 on.dedup();
                 let slot = slot.and_then(|slot| model.slots.get(slot)).cloned();
-                // Slots are used by those who have them.
+                // Slots are used by their owners.
                 let owner = slot.as_ref().map_or(owner, |(_, slot)| slot.owner);
                 let data = DataSet {
                     bytes: pages * 4096,

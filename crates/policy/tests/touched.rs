@@ -35,7 +35,7 @@ fn bytes(a_loop: &Loop, at: usize, i: u64) -> Vec<i128> {
     all.filter(inside).collect()
 }
 
-/// Who has iteration `i`.
+/// The thread that has iteration `i`.
 fn thread_of(a_loop: &Loop, i: u64) -> u32 {
     let (total, threads) = (a_loop.iterations, u64::from(a_loop.threads));
     let turn = match a_loop.schedule {
@@ -184,7 +184,7 @@ fn counted(loops: &[Loop], page: u64, cpus: u32, node_of: impl Fn(u32) -> u32) -
     for a_loop in loops {
         let mut seen: Vec<Summary> = Vec::new();
         for at in 0..a_loop.summaries.len() {
-            // What is read and then written is touched once.
+            // Bytes that are read and then written are touched once.
             let mut same = a_loop.summaries[at].clone();
             same.access = Access::Read;
             if matches!(same.communication, Communication::Shift(0) | Communication::Rotate(0)) {
@@ -236,7 +236,7 @@ proptest! {
     }
 }
 
-/// From nothing to what a summary cannot say.
+/// From nothing to more than a summary can say.
 fn any_size() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0u32..64).prop_map(|(size, smaller)| size >> smaller)
 }

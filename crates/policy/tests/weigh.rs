@@ -14,7 +14,7 @@ const MACHINE: Machine = Machine {
     fit: true,
 };
 
-/// An array, from a page on, of which iteration `i` uses so many pages from page `i * unit` on.
+/// An array, from a page on, of which iteration `i` uses `span` pages from page `i * unit` on.
 fn array(first: u64, pages: u64, unit: u64, span: u64) -> Summary {
     Summary {
         name: format!("from page {first}"),
@@ -46,8 +46,8 @@ fn columns(first: u64) -> Vec<Loop> {
     vec![a_loop("columns", 64, both.clone()), a_loop("columns again", 64, both)]
 }
 
-/// Sixteen planes of 18 pages, gone through plane by plane and then twice across all planes: what each cpu uses there lies 18
-/// pages apart, which by address are other colors each time. Half of all pages are of two cpus.
+/// Sixteen planes of 18 pages, gone through plane by plane and then twice across all planes: the pages that each cpu
+/// uses there lie 18 pages apart, so by address they have other colors each time. Half of all pages are of two cpus.
 fn planes(first: u64) -> Vec<Loop> {
     let along = array(first, 16 * 18, 18, 18);
     let mut across = array(first, 16 * 18, 4, 2);
@@ -95,7 +95,7 @@ fn planes_that_are_swept_across_stay_with_page_coloring() {
     assert!(weighed.pages.iter().all(by_address));
     let [address, _, directed] = blocks(&weighed, 0);
     assert!(directed > address, "{:?}", weighed.weighed);
-    // What the five steps would do is still reported: the sets, the segments, the order.
+    // The plan of the five steps is still reported: the sets, the segments, the order.
     let plain = hints(&loops, &MACHINE).unwrap();
     assert_eq!((&weighed.sets, &weighed.segments), (&plain.sets, &plain.segments));
 }
@@ -175,7 +175,7 @@ fn segments_of_a_trace_are_weighed_too() {
         .collect();
     let weighed = weighed_order(&segments, &[vec![0, 1]], &MACHINE, 1).unwrap();
     assert_eq!(choices(&weighed), [(Choice::Directed, 64)]);
-    // Nothing depends on the order in which segments, arrays and lists are given.
+    // The order in which segments, arrays and lists are given does not matter.
     let renumbered = |segment: &Segment| Segment {
         array: 7 - segment.array,
         ..segment.clone()

@@ -32,7 +32,7 @@ impl Scene {
         scene
     }
 
-    /// At how many misses of a cpu something is done, and what; up to a thousand are tried.
+    /// The number of misses of a cpu at which something is done, and the action; up to a thousand are tried.
     fn until(&mut self, cpu: u32) -> Option<(u32, Action)> {
         (1..=1000).find_map(|misses| self.miss(A, cpu, 0, false).first().map(|action| (misses, *action)))
     }
@@ -74,7 +74,7 @@ fn what_others_lose_by_a_move_counts_against_it() {
     let mut scene = Scene::priced(&["gain=100"]);
     (0..2).for_each(|_| assert_eq!(scene.miss(A, 0, 0, false), []));
     assert_eq!(scene.until(1), Some((110, to(1))));
-    // Who is far from both nodes is nearer to the new one.
+    // A cpu that is far from both nodes is nearer to the new one.
     let mut scene = Scene::priced(&["gain=100"]);
     (0..9).for_each(|_| assert_eq!(scene.miss(A, 2, 0, false), []));
     assert_eq!(scene.until(1), Some((100, to(1))));
@@ -110,7 +110,7 @@ fn nothing_pays_where_prices_are_not_known() {
     assert!(Scene::priced(&["adapt=1"]).policy.wants_prices());
 }
 
-/// How many misses on a page that was not heard of before move it, in the interval of 1 ms that begins.
+/// The number of misses that move a page that was not heard of before, in the interval of 1 ms that begins.
 fn trigger_in(scene: &mut Scene, interval: u64) -> usize {
     scene.world.now_ns = interval * 1_000_000;
     let page = Page {
@@ -127,11 +127,11 @@ fn the_trigger_falls_while_there_is_room_and_rises_when_moves_take_too_much() {
     let mut scene = Scene::priced(&["reset=1000", "trigger=16", "adapt=20"]);
     let triggers: Vec<_> = (0..6).map(|interval| trigger_in(&mut scene, interval)).collect();
     assert_eq!(triggers, [16, 8, 4, 2, 2, 2]);
-    // Of 4 percent it is neither too much nor less than a quarter.
+    // With 4 percent it is neither too much nor less than a quarter.
     let mut scene = Scene::priced(&["reset=1000", "trigger=16", "adapt=4"]);
     let triggers: Vec<_> = (0..4).map(|interval| trigger_in(&mut scene, interval)).collect();
     assert_eq!(triggers, [16; 4]);
-    // Of 3 percent it is too much: doubled, up to sixteen times.
+    // With 3 percent it is too much: doubled, up to sixteen times.
     let mut scene = Scene::priced(&["reset=1000", "trigger=16", "adapt=3"]);
     let triggers: Vec<_> = (0..6).map(|interval| trigger_in(&mut scene, interval)).collect();
     assert_eq!(triggers, [16, 32, 64, 128, 256, 256]);

@@ -1,9 +1,10 @@
-//! Functions and libraries that allocate, by their names: no allocation site lies in them, so whoever names one looks behind.
+//! Functions and libraries that allocate, by their names: no allocation site lies in them, so the search for one looks
+//! at their callers.
 
 /// The allocators that ask the kernel for memory.
 pub const MAPPERS: &[&str] = &["mmap", "mmap64", "mremap", "brk", "sbrk"];
 
-/// malloc and its family, and what it is made of.
+/// malloc and its family, and their internal functions.
 pub const MALLOCS: &[&str] = &[
     "malloc",
     "calloc",
@@ -29,24 +30,25 @@ pub const MALLOCS: &[&str] = &[
 /// The variable of glibc by which malloc is tuned ("Memory Allocation Tunables" of its manual).
 pub const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// Whether such tunables ask for huge pages, by the last word of them on that; 0 is off.
+/// Returns whether such tunables ask for huge pages, by the last word of them on that; 0 is off.
 pub fn asks_huge_pages(tunables: &str) -> Option<bool> {
     let (_, value) = tunables.rsplit_once("glibc.malloc.hugetlb=")?;
     Some(value.starts_with(|digit: char| ('1'..='9').contains(&digit)))
 }
 
-/// A function's name without what the C library puts in front of it.
+/// A function's name without the C library's prefixes.
 pub fn plain(function: &str) -> &str {
     let plain = function.trim_start_matches("__GI_").trim_start_matches('_');
     plain.strip_prefix("libc_").unwrap_or(plain)
 }
 
-/// Valgrind's names for what it puts in the place of malloc: `_vgr10010ZU_libcZdsoZa_malloc`.
+/// Valgrind's names for its replacements of malloc: `_vgr10010ZU_libcZdsoZa_malloc`.
 pub fn is_replacement(function: &str) -> bool {
     function.starts_with("vgr") || function.starts_with("vgw") || function.starts_with("_vg")
 }
 
-/// malloc and its family, by the name of a function; and what C++ compilers inline into programs.
+/// malloc and its family, by the name of a function; and functions that C++ compilers inline into
+/// programs.
 pub fn is_allocator(function: &str) -> bool {
     const INLINED: &[&str] = &["operator new", "_Zn", "std::", "__gnu_cxx::", "_ZNSt", "_ZN9__gnu_cxx"];
     let plain = plain(function);
@@ -57,7 +59,8 @@ pub fn is_allocator(function: &str) -> bool {
         || INLINED.iter().any(|start| function.starts_with(start))
 }
 
-/// Whether a function is of the part of Go's library that allocates: `runtime.newobject`, `runtime.growslice`.
+/// Returns whether a function is of the part of Go's library that allocates: `runtime.newobject`,
+/// `runtime.growslice`.
 pub fn is_go_runtime(function: &str) -> bool {
     function.starts_with("runtime.") || function.starts_with("internal/runtime/")
 }
@@ -76,7 +79,8 @@ pub fn is_allocator_library(module: &str) -> bool {
     .any(|library| module.starts_with(library))
 }
 
-/// Whether a site is looked for behind a function of this name: an allocator, or a wrapper of one.
+/// Returns whether the search for a site passes over a function of this name: an allocator, or a
+/// wrapper of one.
 pub fn is_passed_over(function: &str) -> bool {
     is_allocator(function) || is_wrapper(function)
 }
@@ -86,7 +90,8 @@ pub fn is_wrapper(function: &str) -> bool {
     function.to_ascii_lowercase().contains("alloc")
 }
 
-/// Whether a module, by the last part of its path, is the C or C++ library: never a site.
+/// Returns whether a module, by the last part of its path, is the C or C++ library, which is never
+/// a site.
 pub fn is_library(module: &str) -> bool {
     [
         "libc.so",
@@ -103,8 +108,9 @@ pub fn is_library(module: &str) -> bool {
     .any(|library| module.starts_with(library))
 }
 
-/// Whether a source file is a library's: of the system, of the compiler, of Rust's or Go's standard library, or of a crate from
-/// a registry. What is inlined from it, or runs before the user's code, is no line that the user can change.
+/// Returns whether a source file is a library's: of the system, of the compiler, of Rust's or Go's standard library, or
+/// of a crate from a registry. The user cannot change lines that are inlined from it, or that run before the user's
+/// code.
 pub fn is_library_source(file: &str) -> bool {
     let system = [
         "/usr/include/",

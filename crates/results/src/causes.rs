@@ -1,4 +1,4 @@
-//! Why data misses, and what to do about it: what was measured of a program's walks through its data.
+//! The causes of misses and their remedies: measurements of a program's walks through its data.
 
 use std::fmt::{self, Display};
 

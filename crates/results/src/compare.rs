@@ -1,4 +1,5 @@
-//! The rule by which two versions of a program are compared. What went in comes out: nothing is read, run or printed here.
+//! The rule by which two versions of a program are compared. It works on its arguments alone: nothing is read, run or
+//! printed here.
 
 mod rows;
 
@@ -69,8 +70,8 @@ pub enum Incomparable {
 }
 
 impl Counted {
-    /// The outcome of one policy out of a saved result: of the one named, else of an advice's baseline, else of the only one.
-    /// `side` is what the result is called where there is none.
+    /// The outcome of one policy out of a saved result: of the one named, else of an advice's baseline, else of the
+    /// only one. `side` names the result in the error if there is none.
     pub fn of(document: Document, policy: Option<&str>, side: &str) -> Result<Counted, Incomparable> {
         match document {
             Document::Advice(advice) => Counted::of_advice(*advice, policy, side),
@@ -140,7 +141,7 @@ pub fn compare(before: &Recordings, after: &Recordings) -> Result<Comparison, In
     let counted = all().all(|of| of.outcome.instructions.is_some());
     let total = difference(&|outcome| outcome.time_ns.total);
     let scale = Scale {
-        // What the whole differs by, its parts differ by at least.
+        // The parts vary at least as much as the whole.
         part: spread(before).max(spread(after)).max(by_chance),
         least: (total.before.max(total.after) as f64 * LEAST) as u64,
     };
@@ -178,8 +179,9 @@ fn spread(side: &Recordings) -> f64 {
     }
 }
 
-/// How far two of the same may lie apart because windows stand for the run, as a part of the time: the part that the intervals of both
-/// sides leave open. One side's recordings may have their windows at the same places: they are no more certain together.
+/// The distance, as a part of the time, that two equal runs may lie apart because windows stand for the run: the part
+/// that the intervals of both sides leave open. Several recordings of a side may have their windows at the same places,
+/// so they are no more certain together.
 fn by_chance(before: &Recordings, after: &Recordings) -> f64 {
     let of = |side: &Recordings| {
         let windows = side
@@ -201,7 +203,7 @@ fn side(side: &Recordings) -> ComparedSide {
     }
 }
 
-/// Whether two are of one machine under one policy.
+/// Checks that two are of one machine under one policy.
 fn alike(one: &Counted, other: &Counted) -> Result<(), Incomparable> {
     let (was, is) = (&one.outcome, &other.outcome);
     if was.machine != is.machine {

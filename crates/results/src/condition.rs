@@ -110,7 +110,7 @@ impl Display for Figure {
 }
 
 impl Condition {
-    /// Whether a condition is of one of these caches, or of no cache.
+    /// Checks that a condition is of one of these caches, or of no cache.
     pub fn knows(&self, caches: &[&str]) -> Result<(), NoSuchCache> {
         match &self.figure {
             Figure::Misses(cache) if !caches.iter().any(|known| known == cache) => Err(NoSuchCache {
@@ -122,7 +122,8 @@ impl Condition {
         }
     }
 
-    /// Whether a comparison meets it. A change that is not told from chance meets none that no change at all would not meet.
+    /// Judges if a comparison meets it. A change that is not told from chance meets only conditions that no change
+    /// at all would meet.
     pub fn judge(&self, of: &Comparison) -> Result<JudgedCondition, NoSuchCache> {
         let caches: Vec<&str> = of.misses.iter().map(|cache| &*cache.name).collect();
         self.knows(&caches)?;

@@ -10,7 +10,7 @@ use crate::comparison::Comparison;
 use crate::outcome::Outcome;
 use crate::saved::{SCHEMA, Version};
 
-/// A saved result: what `advise --json`, `simulate --json` or `compare --json` printed.
+/// A saved result: the output of `advise --json`, `simulate --json` or `compare --json`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
     Advice(Box<Advice>),
@@ -76,13 +76,13 @@ pub fn values(text: &str) -> Result<Vec<Value>, Unreadable> {
     Ok(values)
 }
 
-/// What may be any number: addresses, and numbers of pages and of lines of memory.
+/// Fields that may hold any number: addresses, and numbers of pages and of lines of memory.
 const ADDRESSES: [&str; 4] = ["address", "line", "page", "start"];
 
 /// Parts of a whole, with the error of a sum.
 const SHARES: RangeInclusive<f64> = 0.0..=1.000_001;
 const PERCENTAGES: RangeInclusive<f64> = 0.0..=100.000_1;
-/// What a change can save of the time; it may cost any.
+/// The share of the time that a change can save; it may cost any.
 const GAINS: RangeInclusive<f64> = f64::MIN..=*SHARES.end();
 
 /// The rule that a field breaks by its name and its number, or by its two numbers.
@@ -103,7 +103,7 @@ fn beyond(name: &str, field: &Value) -> Option<&'static str> {
     }
 }
 
-/// Counts and nanoseconds of real runs stay far below: sums of what is beyond could not be held.
+/// Counts and nanoseconds of real runs stay far below: sums of larger ones would overflow.
 fn countable(value: &Value, at: &mut String) -> Result<(), Unreadable> {
     const MOST: u64 = 1 << 53;
     let length = at.len();
@@ -157,7 +157,7 @@ fn typed<T: DeserializeOwned>(value: Value, what: &'static str) -> Result<T, Unr
     })
 }
 
-/// The version of a result's schema; what does not say is of version 0.
+/// The version of a result's schema; a result without one is of version 0.
 fn version(value: &Value) -> Result<Version, Unreadable> {
     let Some(schema) = value.get("schema") else {
         return Ok(Version::default());

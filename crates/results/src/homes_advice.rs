@@ -1,4 +1,5 @@
-//! Advice for a machine with several memory nodes: which data is remote and why, and what would bring it near.
+//! Advice for a machine with several memory nodes: the remote data, the reasons, and the changes that would
+//! bring it near.
 
 use std::fmt::{self, Display};
 

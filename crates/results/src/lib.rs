@@ -1,10 +1,10 @@
-//! The types of everything that is reported: what a simulation counts, what is advised, what became of a run.
+//! The types of everything that is reported: the counts of a simulation, advice, the outcome of a run.
 //!
-//! A result exists once, as a type that is written to JSON and read back. What is not known of a run is `None`: `null` in
-//! JSON, or no field at all where the part as a whole is missing, and never 0. Times are whole nanoseconds.
+//! A result exists once, as a type that is written to JSON and read back. An unknown quantity of a run is `None`:
+//! `null` in JSON, or no field at all where the part as a whole is missing, and never 0. Times are whole nanoseconds.
 //!
-//! [`saved`] puts the schema's version and the tool's into what is written; [`Document`] reads what was written, by this
-//! version or an older one.
+//! [`saved`] adds the schema's version and the tool's to the output; [`Document`] reads the output of this version or
+//! an older one.
 #![forbid(unsafe_code)]
 
 mod advice;

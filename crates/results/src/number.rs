@@ -29,7 +29,7 @@ pub fn time(ns: u64) -> String {
     nanoseconds(ns as f64)
 }
 
-/// A share, given as a fraction of 1. What is there but rounds to nothing is not shown as nothing.
+/// A share, given as a fraction of 1. A share above 0 that rounds to 0 is not shown as 0.
 pub fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     if percent > 0.0 && percent < 0.05 {

@@ -1,4 +1,4 @@
-//! Stall by call stack, line of the source and data structure: what profiles for other viewers are made of.
+//! Stall by call stack, line of the source and data structure: the data of profiles for other viewers.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -105,7 +105,7 @@ be written as `1200.0`), and refuses newer ones.
 
 fn described(of: &Value) -> String {
     let text = of["description"].as_str().unwrap_or_default();
-    // A reference says what it is where it is defined.
+    // A reference is described at its definition.
     text.split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")

@@ -1,4 +1,5 @@
-//! Which threads share which data, and what placing them under the machine's caches by that gains.
+//! The data that threads share, and the gain of placing the threads under the machine's caches by
+//! that.
 
 use serde::{Deserialize, Serialize};
 

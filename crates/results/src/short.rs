@@ -1,12 +1,12 @@
 //! Names as they are shown: those of C++ and Rust can be longer than a screen is wide.
 //!
-//! What is saved, and what plans of cache slots name, keeps the whole name.
+//! Saved results, and names in plans of cache slots, keep the whole name.
 
 /// Characters of a name that is shown.
 const MOST: usize = 60;
 
-/// A name of a function or of data, in at most 60 characters: without what compilers append to tell equal names apart, then with
-/// arguments of templates folded (`std::vector<…>`), then cut in the middle.
+/// A name of a function or of data, in at most 60 characters: without the suffixes by which compilers tell equal names
+/// apart, then with arguments of templates folded (`std::vector<…>`), then cut in the middle.
 pub fn short(name: &str) -> String {
     let name = without_hashes(name);
     if fits(&name) {
@@ -65,8 +65,8 @@ fn hash(text: &str) -> usize {
     }
 }
 
-/// With `…` in the place of what stands in brackets deeper than `depth`. A name that begins with a bracket (`<T as Trait>::f`)
-/// keeps what is in it: nothing else says whose it is.
+/// A name with `…` in place of the text in brackets deeper than `depth`. A name that begins with a bracket (`<T as
+/// Trait>::f`) keeps the text in it: nothing else names the owner.
 fn folded(name: &str, depth: usize) -> String {
     let characters: Vec<char> = name.chars().collect();
     let mut out = String::with_capacity(name.len());
@@ -101,7 +101,7 @@ fn folded(name: &str, depth: usize) -> String {
     out
 }
 
-/// Whether the bracket that a text begins with is closed in it.
+/// Returns whether the bracket that a text begins with is closed in it.
 fn closes(text: &[char]) -> bool {
     let mut depth = 0i32;
     for (at, c) in text.iter().enumerate() {

@@ -102,7 +102,7 @@ pub enum Place {
 }
 
 impl Site {
-    /// `None` where nothing is named.
+    /// `None` if nothing is named.
     pub fn parse(text: &str) -> Option<Site> {
         let text = trim_arrows(text);
         let (memory, rest) = match (text.strip_prefix("heap: "), text.strip_prefix("mmap: ")) {
@@ -137,10 +137,10 @@ impl Site {
         (!chain.is_empty() || place.is_some()).then_some(Site { memory, chain, place })
     }
 
-    /// Whether `stack`, innermost frame first, is a stack of this place.
+    /// Returns whether `stack`, innermost frame first, is a stack of this place.
     ///
-    /// The frames of the chain follow one another from the inside out; frames that are not named may
-    /// lie between them (inlined functions, wrappers that the name passes over).
+    /// The frames of the chain follow one another from the inside out; unnamed frames may lie
+    /// between them (inlined functions, wrappers that the name passes over).
     pub fn is(&self, stack: &[Frame], memory: Memory) -> bool {
         if self.memory.is_some_and(|wanted| wanted != memory) {
             return false;

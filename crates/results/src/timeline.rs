@@ -1,4 +1,4 @@
-//! Waiting over time: the page-access map, and who waited for what when.
+//! Waiting over time: the page-access map, and the waits of each thread.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Things to do about a program, the largest gain first: what an advice comes to.
+//! Things to do about a program, the largest gain first: the essence of an advice.
 
 use serde::{Deserialize, Serialize};
 

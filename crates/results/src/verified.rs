@@ -1,4 +1,4 @@
-//! A changed program beside the one that an advice is of: what was predicted of the change, and what the clock said.
+//! A changed program beside the one that an advice is for: the predicted effect of the change, and the measured one.
 
 use serde::{Deserialize, Serialize};
 

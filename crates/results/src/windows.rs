@@ -103,7 +103,7 @@ impl Estimate {
         let half = student(pairs.len() - 1) * spread * count.sqrt() / of;
         Estimate {
             mean,
-            // Neither times nor misses are less than nothing.
+            // Times and misses are never negative.
             low: Some((mean - half).max(0.0)),
             high: Some(mean + half),
         }
@@ -193,7 +193,7 @@ mod tests {
         let fast = Windows::new(times.map(|time| window(10, time * 9 / 10)).to_vec(), None);
         let saved = slow.saved_by(&fast).unwrap();
         assert!((saved.mean - 0.1).abs() < 1e-9 && saved.low.unwrap() > 0.0999 && saved.is_sure());
-        // What one window has and three have not is not.
+        // A gain that only one window of four shows is not sure.
         let even = Windows::new([100, 110, 90, 100].map(|time| window(10, time)).to_vec(), None);
         let lucky = Windows::new([50, 110, 90, 100].map(|time| window(10, time)).to_vec(), None);
         assert!(!even.saved_by(&lucky).unwrap().is_sure());

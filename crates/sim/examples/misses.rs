@@ -1,5 +1,6 @@
-//! How fast policies decide over a stream of misses, as JSON: misses a second of one core, by the time that the thread had it, in
-//! each round; and what a sweep of many settings took on all cores, by the clock and in processor time.
+//! The speed at which policies decide over a stream of misses, as JSON: misses a second of one core, by the time that
+//! the thread had it, in each round; and the time of a sweep of many settings on all cores, by the clock and in
+//! processor time.
 //!
 //! `cargo run --release -p domicile-sim --example misses [MISSES [PAGES [SETTINGS [ROUNDS]]]]`
 
@@ -118,7 +119,7 @@ fn processor_seconds() -> f64 {
     // The name, which may have blanks, ends with the last parenthesis; then come the state and eleven others.
     let rest = text.rsplit(')').next().expect("a line");
     let times = rest.split_whitespace().skip(11).take(2);
-    // In hundredths of a second, whatever the kernel's own tick is.
+    // In hundredths of a second, for any tick of the kernel.
     times.map(|ticks| ticks.parse::<f64>().expect("a number") / 100.0).sum()
 }
 

@@ -1,5 +1,5 @@
-//! How many million references a second are simulated: `cargo run --release -p domicile-sim
-//! --example speed [million references [stream [case [folder for the traces]]]]`.
+//! The number of million references that are simulated in a second: `cargo run --release -p domicile-sim --example
+//! speed [million references [stream [case [folder for the traces]]]]`.
 //!
 //! The traces are those of `trace::synthetic`, written to a file and decoded while they are
 //! simulated.
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Name, cpus, whether each thread has data of its own, classes, policies, whether the graph of who shares what is made.
+/// Name, cpus, private data for each thread, classes, policies, and whether the graph of shared data is made.
 const CASES: [(&str, u64, bool, bool, usize, bool); 7] = [
     ("plain", 1, false, false, 1, false),
     ("eight", 1, false, false, 8, false),

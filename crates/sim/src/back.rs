@@ -29,16 +29,16 @@ pub struct Back {
     virtual_pages: Vec<u64>,
     nodes: Vec<u8>,
     filters: Vec<Filter>,
-    /// What goes into the next filter, and what comes out.
+    /// The input of the next filter, and the output.
     streams: [Stream; 2],
     memory: Memory,
     cpu: Cpu,
     counts: Vec<CacheCounts>,
-    /// The stall of the piece at hand, which passes when the next begins.
+    /// The stall of the current piece, which passes when the next begins.
     after: Units,
-    /// When the piece at hand asks for its transfers.
+    /// The time at which the current piece asks for its transfers.
     moment: Units,
-    /// Whether the lookup that reached memory last was taken in by some cache.
+    /// True if some cache took in the lookup that reached memory last.
     filled: bool,
 }
 
@@ -84,7 +84,7 @@ impl Back {
         })
     }
 
-    /// Carries on with what the first caches passed on.
+    /// Carries on with the output of the first caches.
     pub fn carry_on(&mut self, chunk: &Chunk) -> Result<(), SimError> {
         for new in &chunk.pages {
             let touch = touch(new.page, new.thread, 0, new.write);
@@ -148,7 +148,7 @@ impl Back {
         }
     }
 
-    /// The outcome, with what happened in the front.
+    /// The outcome, including the events of the front.
     pub fn finish(mut self, front: &Front, name: &str, config: &Config, used: bool) -> Simulated {
         front.add_to(&mut self.cpu, &mut self.counts);
         self.cpu.spent.cache += self.filters.iter().map(|filter| filter.stall).sum::<Units>();

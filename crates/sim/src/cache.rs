@@ -77,6 +77,60 @@ enum Order {
     /// Tree-PLRU: node `i` of a set is followed by `2i` and `2i + 1`; true points to the latter.
     Tree(Vec<bool>),
     Random(Random),
+    Reuse(Box<Reuse>),
+}
+
+/// LRU of the lines that are used again.
+struct Reuse {
+    /// When each way was used last, as [`Order::Stamps`]; a line that was not used again is stamped below all others.
+    last: Vec<i64>,
+    newest: i64,
+    oldest: i64,
+    /// Each line that comes counts as used.
+    takes_all: bool,
+    /// What plain LRU would hold.
+    plain: Cache,
+}
+
+impl Reuse {
+    fn new(sets: usize, ways: usize) -> Reuse {
+        Reuse {
+            last: vec![0; sets * ways],
+            newest: 0,
+            oldest: 0,
+            takes_all: false,
+            plain: Cache::new(sets, ways, Replacement::Lru, 0),
+        }
+    }
+
+    fn used(&mut self, set: usize, at: usize, line: u32) {
+        self.newest += 1;
+        self.last[at] = self.newest;
+        self.plain_takes(set, line);
+    }
+
+    /// A line comes to this place.
+    fn comes(&mut self, set: usize, at: usize, line: u32) {
+        if self.plain_takes(set, line) || self.takes_all || line == OTHERS {
+            self.newest += 1;
+            self.last[at] = self.newest;
+        } else {
+            self.oldest -= 1;
+            self.last[at] = self.oldest;
+        }
+    }
+
+    /// Plain LRU takes a line; returns whether it had it. All lines of others have one number, and each is another.
+    fn plain_takes(&mut self, set: usize, line: u32) -> bool {
+        let known = self.plain.find(set, line).filter(|_| line != OTHERS);
+        match known {
+            Some(at) => self.plain.used(set, at),
+            None => {
+                self.plain.fill::<0>(set, line, 0);
+            }
+        }
+        known.is_some()
+    }
 }
 
 impl Cache {
@@ -91,6 +145,7 @@ impl Cache {
             },
             Replacement::Plru => Order::Tree(vec![false; sets * ways]),
             Replacement::Random => Order::Random(Random::new(seed)),
+            Replacement::Reuse => Order::Reuse(Box::new(Reuse::new(sets, ways))),
         };
         let nibbles = matches!(order, Order::Lru) && ways > 1;
         Cache {
@@ -113,10 +168,31 @@ impl Cache {
         prefetch(&self.orders, set);
     }
 
+    /// From now on each line that comes counts as used, or no more.
+    pub fn take_all(&mut self, all: bool) {
+        if let Order::Reuse(reuse) = &mut self.order {
+            reuse.takes_all = all;
+        }
+    }
+
     /// Whether it holds nothing at all.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.live == 0
+        self.live == 0 && self.reuse().is_none_or(|reuse| reuse.plain.live == 0)
+    }
+
+    /// Returns whether plain LRU would hold a line that this cache missed.
+    #[inline]
+    pub fn plain_holds(&self, set: usize, line: u32) -> bool {
+        self.reuse().is_some_and(|reuse| reuse.plain.find(set, line).is_some())
+    }
+
+    #[inline(always)]
+    fn reuse(&self) -> Option<&Reuse> {
+        match &self.order {
+            Order::Reuse(reuse) => Some(reuse),
+            _ => None,
+        }
     }
 
     /// The ways, if there is a [`Cache::hit`] and [`Cache::fill`] made for so many; else 0.
@@ -214,10 +290,11 @@ impl Cache {
                 last[at] = *now;
             }
             Order::Tree(nodes) => point_away(&mut nodes[set * self.ways..][..self.ways], way),
+            Order::Reuse(reuse) => reuse.used(set, at, self.entries[at] >> SHIFT),
         }
     }
 
-    /// Takes a line in, as the most recently used; returns the line that made room.
+    /// Takes a line in, as the most recently used (but see [`Replacement::Reuse`]); returns the line that made room.
     #[inline(always)]
     pub fn fill<const WAYS: usize>(&mut self, set: usize, line: u32, state: u32) -> Gone {
         debug_assert!(line <= LINES_MAX);
@@ -232,7 +309,7 @@ impl Cache {
                 *order = (*order & !upto) | ((*order << 4) & upto) | last;
                 last as usize
             }
-            (_, None) => self.make_room(set),
+            (_, None) => self.make_room(set, line),
         };
         let gone = std::mem::replace(&mut self.entries[set * ways + way], entry);
         self.live += usize::from(gone == EMPTY);
@@ -240,7 +317,7 @@ impl Cache {
     }
 
     /// The way for a new line where `orders` does not say: a free one, else the victim.
-    fn make_room(&mut self, set: usize) -> usize {
+    fn make_room(&mut self, set: usize, line: u32) -> usize {
         let start = set * self.ways;
         let mut free = None;
         if self.live < self.entries.len() {
@@ -248,20 +325,29 @@ impl Cache {
             free = ways.position(|&entry| entry == EMPTY);
         }
         let way = free.unwrap_or_else(|| self.victim(set));
-        self.used(set, start + way);
+        match &mut self.order {
+            Order::Reuse(reuse) => reuse.comes(set, start + way, line),
+            _ => self.used(set, start + way),
+        }
         way
     }
 
     fn victim(&mut self, set: usize) -> usize {
         match &mut self.order {
             Order::Lru => 0,
-            Order::Stamps { last, .. } => {
-                let set = &last[set * self.ways..][..self.ways];
-                (0..self.ways).min_by_key(|&way| set[way]).unwrap_or(0)
-            }
+            Order::Stamps { last, .. } => least(&last[set * self.ways..][..self.ways]),
+            Order::Reuse(reuse) => least(&reuse.last[set * self.ways..][..self.ways]),
             Order::Tree(nodes) => follow(&nodes[set * self.ways..][..self.ways]),
             Order::Random(random) => random.below(self.ways as u32) as usize,
         }
+    }
+
+    /// Takes a line out, if it is there, and no use of it is known any more; returns its state.
+    pub fn forget(&mut self, set: usize, line: u32) -> Option<u32> {
+        if let Order::Reuse(reuse) = &mut self.order {
+            reuse.plain.remove(set, line);
+        }
+        self.remove(set, line)
     }
 
     /// Takes a line out, if it is there; returns its state.
@@ -275,12 +361,20 @@ impl Cache {
     /// Takes out the line at a position.
     #[inline(always)]
     pub fn take(&mut self, set: usize, at: usize) {
+        if let Order::Reuse(reuse) = &mut self.order {
+            reuse.plain.remove(set, self.entries[at] >> SHIFT);
+        }
         self.entries[at] = EMPTY;
         self.live -= 1;
         if let Some(order) = self.orders.get_mut(set) {
             *order = last(*order, (at - set * self.ways) as u64, self.ways);
         }
     }
+}
+
+/// The way whose stamp is least.
+fn least<T: Ord>(stamps: &[T]) -> usize {
+    (0..stamps.len()).min_by_key(|&way| &stamps[way]).unwrap_or(0)
 }
 
 /// One bit for each way that holds the line; four ways are compared at a time.
@@ -426,6 +520,86 @@ mod tests {
             }
         }
         assert_eq!(fixed.entries, other.entries);
+    }
+
+    #[test]
+    fn reuse_keeps_lines_that_are_used_again() {
+        let mut cache = cache(4, Replacement::Reuse);
+        // Twice each: the second time they are in.
+        for line in [0, 1, 2, 3, 0, 1, 2, 3] {
+            assert_eq!(touch(&mut cache, line), None);
+        }
+        // The least recently used makes room for the first; then each takes the place of the one before.
+        let passed: Vec<_> = (10..14).map(|line| touch(&mut cache, line)).collect();
+        assert_eq!(passed, [Some(0), Some(10), Some(11), Some(12)]);
+        // Plain LRU would hold the last four, so the second coming of 12 counts as a use, and 1 is next.
+        assert!(cache.plain_holds(0, 12) && !cache.plain_holds(0, 1));
+        assert_eq!(touch(&mut cache, 12), Some(13));
+        assert_eq!(touch(&mut cache, 20), Some(1));
+        assert_eq!([2, 3, 12].map(|line| touch(&mut cache, line)), [None; 3]);
+        // A line that was taken out comes for the first time again.
+        assert_eq!(cache.remove(0, 12), Some(0));
+        assert_eq!(cache.remove(0, 13), None);
+        assert!(cache.plain_holds(0, 13));
+        assert_eq!(cache.forget(0, 13), None);
+        assert!(!cache.plain_holds(0, 12) && !cache.plain_holds(0, 13));
+        assert_eq!(touch(&mut cache, 12), None);
+        assert_eq!(touch(&mut cache, 30), Some(12));
+        cache.take_all(true);
+        assert_eq!([40, 41].map(|line| touch(&mut cache, line)), [Some(30), Some(20)]);
+        cache.take_all(false);
+        assert_eq!([50, 51].map(|line| touch(&mut cache, line)), [Some(2), Some(50)]);
+    }
+
+    #[test]
+    fn reuse_agrees_with_two_lists() {
+        for ways in [2, 3usize, 8, 17] {
+            let mut cache = cache(ways, Replacement::Reuse);
+            // The line that leaves last stands in front: of the cache, and of plain LRU.
+            let (mut held, mut plain): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+            let mut random = Random::new(3);
+            for _ in 0..20_000 {
+                let line = random.below(3 * ways as u32);
+                let was_held = held.contains(&line);
+                if random.below(9) == 0 {
+                    assert_eq!(cache.forget(0, line).is_some(), was_held);
+                    held.retain(|&other| other != line);
+                    plain.retain(|&other| other != line);
+                    continue;
+                }
+                let known = plain.contains(&line);
+                assert_eq!(cache.plain_holds(0, line), known);
+                plain.retain(|&other| other != line);
+                plain.insert(0, line);
+                plain.truncate(ways);
+                held.retain(|&other| other != line);
+                let gone = if held.len() == ways { held.pop() } else { None };
+                let at = if was_held || known { 0 } else { held.len() };
+                held.insert(at, line);
+                assert_eq!(touch(&mut cache, line), gone, "{ways} ways");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sweep_too_large_for_lru_keeps_nothing_with_reuse_either_and_one_that_fits_is_in_after_two_passes() {
+        let mut cache = cache(8, Replacement::Reuse);
+        for line in 100..108 {
+            touch(&mut cache, line);
+            touch(&mut cache, line);
+        }
+        let misses = |cache: &mut Cache, lines: std::ops::Range<u32>| {
+            lines.filter(|&line| cache.find(0, line).is_none()).count()
+        };
+        let pass = |cache: &mut Cache| {
+            for line in 0..6 {
+                touch(cache, line);
+            }
+        };
+        pass(&mut cache);
+        assert_eq!(misses(&mut cache, 0..6), 5);
+        pass(&mut cache);
+        assert_eq!(misses(&mut cache, 0..6), 0);
     }
 
     #[test]

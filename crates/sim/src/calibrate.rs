@@ -39,7 +39,7 @@ pub struct Memlat {
     pub recording: u64,
 }
 
-/// What `memlat` takes on a machine for one stay in one of two regions.
+/// The time of `memlat` on a machine for one stay in one of two regions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// A thread that stays on its cpu.
@@ -49,18 +49,19 @@ pub struct Point {
 }
 
 impl Point {
-    /// How many times as fast it is to follow.
+    /// The speedup of following.
     pub fn gain(&self) -> f64 {
         self.confined_ns / self.followed_ns
     }
 
-    /// Whether following saves a hundredth: less is no gain.
+    /// Returns whether following saves a hundredth: less is no gain.
     pub fn gains(&self) -> bool {
         self.gain() > 1.01
     }
 }
 
-/// What a move takes where the machine does not say it, and the part of it that is the fault (as the defaults of policy `regions`).
+/// The cost of a move if the machine does not say it, and the part of it that is the fault (as the defaults of policy
+/// `regions`).
 pub const SWITCH_NS: u64 = 6357;
 const FAULT_NS: u64 = 1500;
 /// The phase that is counted, after caches were filled.
@@ -254,7 +255,7 @@ pub fn calibrate(machine: &Machine) -> Result<Option<Gains>, SimError> {
 }
 
 fn gains(machine: &Machine, walk: Walk, cache: u64) -> Result<Gains, SimError> {
-    // Both regions together are so many parts of a cache.
+    // Both regions together are `parts` parts of a cache.
     let at = |parts: u64, stay: u64| -> Result<Point, SimError> {
         let memlat = Memlat {
             walk,
@@ -308,13 +309,13 @@ fn gains(machine: &Machine, walk: Walk, cache: u64) -> Result<Gains, SimError> {
     Ok(Gains {
         stay_least_ns: stay_least.confined_ns.ceil() as u64,
         stay_most_ns: ((long.confined_ns - long.followed_ns).max(0.0) * 100.0) as u64,
-        // Between the two that were told apart, what is known not to gain is excluded.
+        // Of the range between the two that were told apart, the part known not to gain is excluded.
         one_cache: (smallest - 1) * 1000 / PARTS,
         all_caches: largest * 500 / PARTS,
     })
 }
 
-/// What a machine's description says.
+/// The figures of a machine's description.
 pub fn described(machine: &Machine) -> Following {
     Following {
         switch_ns: machine.regions.map(|regions| regions.switch_ns as u64),
@@ -361,7 +362,7 @@ fn smaller(machine: &Machine, cache_bytes: u64) -> (Machine, u64) {
     }
 }
 
-/// The same before a run, in seconds whatever the machine: by smaller caches where they are large.
+/// The same before a run, in seconds on any machine: smaller caches stand in for large ones.
 fn quickly(machine: &Machine) -> Result<Option<Gains>, SimError> {
     let Some(domains) = domains(machine) else {
         return Ok(None);
@@ -374,7 +375,7 @@ fn quickly(machine: &Machine) -> Result<Option<Gains>, SimError> {
     }))
 }
 
-/// What a machine's description says, and what it does not say measured: once for each machine in a process.
+/// The figures of a machine's description, with the missing ones measured: once for each machine in a process.
 pub fn following(machine: &Machine) -> Result<Following, SimError> {
     static KNOWN: OnceLock<Mutex<HashMap<String, Option<Gains>>>> = OnceLock::new();
     let described = described(machine);

@@ -1,4 +1,4 @@
-//! A policy that is about to be simulated, and what runs of several of them share.
+//! A policy that is about to be simulated, and the common data of runs of several.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Candidate {
     pub known: Option<Name>,
     pub policy: Box<dyn Policy>,
     pub plan: Option<Arc<Plan>>,
-    /// The hints that it was handed, where it takes any.
+    /// The hints that it was handed, if it takes any.
     pub hints: Option<Arc<RunHints>>,
 }
 

@@ -1,10 +1,10 @@
-//! Why data misses: what is measured of how a program walks through it.
+//! Why data misses: measurements of how a program walks through it.
 //!
 //! Everything is measured beside the run and on samples: the steps of each instruction from access to access
-//! ([`strides`]), how much of a line or page is used while it is there ([`usage`]), which parts of elements are accessed
-//! ([`offsets`]), how much other data is used before a line is used again ([`crate::distance`]), and what waiting belongs to
-//! locks ([`locks`]). Accesses are counted by *place*: an instruction and a structure ([`crate::detail`] numbers them). What it
-//! means is for others to say: a run's [`Evidence`] has numbers only.
+//! ([`strides`]), how much of a line or page is used while it is there ([`usage`]), the accessed parts of elements
+//! ([`offsets`]), how much other data is used before a line is used again ([`crate::distance`]), and the waiting that
+//! belongs to locks ([`locks`]). Accesses are counted by *place*: an instruction and a structure ([`crate::detail`]
+//! numbers them). Others interpret it: a run's [`Evidence`] has numbers only.
 
 mod addresses;
 mod beside;
@@ -36,25 +36,25 @@ pub use measured::Sum;
 
 /// Accesses in a row that are all seen, of which steps are known: a power of two.
 const BURST: u64 = 1 << 12;
-/// One burst in so many is looked at, but for the first ones.
+/// One burst in this many is looked at, except for the first ones.
 const BURSTS: u64 = 8;
-/// The accesses of a long run: what is measured on it is said to be of a sample.
+/// The accesses of a long run: its measurements are reported as those of a sample.
 const LONG: u64 = 1 << 22;
-/// In a burst, one access in so many has its offset in its array or block looked up.
+/// In a burst, one access in this many has its offset in its array or block looked up.
 const OFFSETS: u64 = 8;
 /// Distances between places that are counted: of four arrays at one index, each distance is a sixth of all that are seen.
 const DISTANCES: usize = 16;
 /// Places whose steps are counted.
 const PLACES: usize = 1 << 14;
-/// Once half of them are taken, a place has to miss so often first: the start of an interpreter has tens of thousands of places
-/// that miss a few times, and the loop that matters comes after them.
+/// Once half of them are taken, a place first has to miss this often: the start of an interpreter has tens of thousands
+/// of places that miss a few times, and the loop that matters comes after them.
 const OFTEN: u32 = 64;
 /// Structures whose reuses are counted.
 const STRUCTURES: usize = 1 << 13;
 /// Lines whose reuse is followed.
 const FOLLOWED: usize = 1 << 13;
 
-/// What is known of a place.
+/// Measurements of a place.
 #[derive(Default)]
 struct Known {
     walk: Option<Box<Walk>>,
@@ -65,9 +65,9 @@ struct Known {
     own: Used,
     pages: Used,
     tlb_misses: u64,
-    /// What was waited for translations.
+    /// Time spent waiting for translations.
     translation: Units,
-    /// What was waited for words of locks.
+    /// Time spent waiting for words of locks.
     of_locks: Units,
 }
 
@@ -75,16 +75,16 @@ struct Known {
 struct Walk {
     strides: Strides,
     offsets: Offsets,
-    /// How far from what other places have just accessed of the same structure.
+    /// Distances from recent accesses of other places to the same structure.
     beside: Frequent<DISTANCES>,
     /// The same of other structures.
     apart: Frequent<DISTANCES, (StructureId, i64)>,
 }
 
-/// What is known of a structure.
+/// Measurements of a structure.
 struct About {
     ever: Used,
-    /// Reuses by their distance: so many bytes of other data, to the next power of two.
+    /// Reuses by their distance: bytes of other data in between, to the next power of two.
     reuses: [u64; 64],
 }
 
@@ -94,10 +94,10 @@ pub struct Causes {
     near: u16,
     far: u16,
     line_bits: u32,
-    /// What the piece at hand missed.
+    /// True if the current piece missed in the near cache, and in the far one.
     missed: [bool; 2],
     accesses: u64,
-    /// The number of the burst at hand, 0 where it is not looked at.
+    /// The number of the current burst, 0 if it is not looked at.
     burst: u32,
     /// Bursts that were looked at.
     looked: u64,
@@ -145,7 +145,7 @@ impl Causes {
         })
     }
 
-    /// A cache was looked up for the piece at hand.
+    /// A cache was looked up for the current piece.
     #[inline(always)]
     pub fn looked_up(&mut self, kind: u16, hit: bool) {
         if !hit {
@@ -154,7 +154,7 @@ impl Causes {
         }
     }
 
-    /// What a long run's measurements rest on.
+    /// The sample on which a long run's measurements rest.
     fn sampled(&self) -> Option<Sampled> {
         (!self.exact && self.accesses > LONG).then(|| Sampled {
             accesses: self.accesses,
@@ -164,7 +164,7 @@ impl Causes {
         })
     }
 
-    /// A piece is done. Whether more of it is to be known: what it belongs to.
+    /// A piece is done. Returns whether the structure it belongs to has to be looked up.
     #[inline(always)]
     pub fn wants(&mut self, a: &Access, tlb_missed: bool, stall: Units) -> bool {
         self.look_at_burst();
@@ -179,8 +179,8 @@ impl Causes {
             || self.pages.watches(space, address)
     }
 
-    /// A piece was served at once by caches and TLB. Whether nobody has to know to what it belongs: then it is counted; else it
-    /// comes to [`Causes::wants`].
+    /// A piece was served at once by caches and TLB. Returns whether its structure need not be looked up: then it is
+    /// counted. Otherwise it goes to [`Causes::wants`].
     #[inline(always)]
     pub fn passes(&mut self, space: u32, address: u64, bytes: u32) -> bool {
         self.look_at_burst();
@@ -188,7 +188,7 @@ impl Causes {
             return false;
         }
         self.accesses += 1;
-        // The samples shrink only: what was in none once is in none ever after.
+        // The samples only shrink: a line that was in none is in none ever after.
         let line = (space, address >> self.line_bits);
         if self.passed != line {
             let lines = self.lines.uses(space, address, bytes);
@@ -200,7 +200,7 @@ impl Causes {
         true
     }
 
-    /// Which burst the piece at hand is of.
+    /// Finds the burst of the current piece.
     #[inline(always)]
     fn look_at_burst(&mut self) {
         if self.accesses.is_multiple_of(BURST) {
@@ -214,8 +214,8 @@ impl Causes {
         }
     }
 
-    /// A piece that is wanted. `translation`: what was waited for it, where the TLB missed; `extent`: looks up the array or block
-    /// that it is in.
+    /// A piece that is wanted. `translation`: the time it waited for translation, if the TLB missed; `extent`: looks up
+    /// its array or block.
     pub fn touch(
         &mut self,
         a: &Access,
@@ -295,7 +295,7 @@ impl Causes {
         }
     }
 
-    /// What misses is worth a closer look.
+    /// Looks more closely at an access that misses.
     fn missed(&mut self, touch: &Touch) {
         let known = &mut self.places[touch.place as usize];
         known.misses = OFTEN.min(known.misses + 1);
@@ -323,13 +323,13 @@ impl Causes {
         self.locks.apply(space, event);
     }
 
-    /// Whether two addresses are words of one lock.
+    /// Returns whether two addresses are words of one lock.
     pub fn of_one_lock(&self, space: u32, [a, b]: [u64; 2]) -> bool {
         let lock = self.locks.of(space, a);
         lock.is_some() && lock == self.locks.of(space, b)
     }
 
-    /// Counts begin here; where locks are, and what was used last, stays known.
+    /// Counts begin here; the places of locks and the last uses stay known.
     pub fn restart(&mut self) {
         self.places.fill_with(Known::default);
         self.walking = 0;
@@ -338,7 +338,7 @@ impl Causes {
         self.pages.restart();
     }
 
-    /// Counts what is still in caches and TLBs.
+    /// Counts the lines and pages still in caches and TLBs.
     fn end(&mut self) {
         let Causes {
             lines,

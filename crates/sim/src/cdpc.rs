@@ -1,8 +1,8 @@
-//! Policies `cdpc` and `summary-homes`: where their hints come from (Bugnion96, section 5).
+//! Policies `cdpc` and `summary-homes`: the source of their hints (Bugnion96, section 5).
 //!
-//! Before a run, the compiler's description of each parallel loop is gathered from the trace's events; where there is
-//! none, the trace itself is gone through for which cpus touch which pages. README.md, "Compiler-directed page
-//! coloring" and "Homes by summaries", has the rules.
+//! Before a run, the compiler's description of each parallel loop is gathered from the trace's events; if there is
+//! none, a pass over the trace finds which cpus touch which pages. README.md, "Compiler-directed page coloring" and
+//! "Homes by summaries", has the rules.
 
 mod arrays;
 mod derive;
@@ -33,7 +33,7 @@ use crate::outcome::Simulated;
 use gather::gather;
 use touches::touches;
 
-/// The hints that policies of a simulation want: colors, by where they are to come from, and homes.
+/// The hints that policies of a simulation want: colors, by their source, and homes.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     hints: BTreeMap<Wanted, Arc<RunHints>>,
@@ -54,7 +54,7 @@ impl Prepared {
                 && !hints.contains_key(&wanted)
             {
                 let new = make(wanted, config, material)?;
-                // What `auto` comes to is the same as what it stands for.
+                // The result of `auto` equals that of the choice it stands for.
                 let same = hints
                     .iter()
                     .find(|(other, made)| (other.weigh, other.fit, made.from) == (wanted.weigh, wanted.fit, new.from));
@@ -78,7 +78,7 @@ impl Prepared {
     }
 }
 
-/// The page access map of what is counted of a run, with the runs of its policies, which kept
+/// The page access map of the counted part of a run, with the runs of its policies, which kept
 /// [`crate::Detail::placements`].
 pub fn page_map(config: &Config, material: &dyn Material, runs: &[Simulated]) -> Result<PageMap, SimError> {
     Layout::new(&config.machine)?;
@@ -89,7 +89,7 @@ pub fn page_map(config: &Config, material: &dyn Material, runs: &[Simulated]) ->
 }
 
 fn make(wanted: Wanted, config: &Config, material: &dyn Material) -> Result<Arc<RunHints>, SimError> {
-    // What is wrong with the machine is reported as in a run.
+    // Errors in the machine are reported as in a run.
     Layout::new(&config.machine)?;
     let source = wanted.from;
     let ways = wanted.weigh.then(|| crate::frames::ways(&config.machine));

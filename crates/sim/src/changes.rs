@@ -1,8 +1,9 @@
-//! A changed program, simulated by its references as they were recorded: where the data that changes is now.
+//! A changed program, simulated by its references as they were recorded: finds the present place of the data that
+//! changes.
 //!
-//! README.md, "Changes", says exactly what goes where. The engine asks for each reference where its bytes are
-//! ([`Changes::find`]) and carries the parts out; what data is called is still found by the address that the program
-//! has. A run without changes has no [`Changes`].
+//! README.md, "Changes", specifies the new place of all data. The engine asks for the place of each reference's bytes
+//! ([`Changes::find`]) and carries the parts out; the name of data is still found by the program's address. A run
+//! without changes has no [`Changes`].
 
 mod huge;
 mod plan;
@@ -27,12 +28,12 @@ use rooms::Rooms;
 pub struct Part {
     pub from: u64,
     pub last: u64,
-    /// What is to be taken off to get to the program's addresses.
+    /// To be subtracted to get the program's addresses.
     pub moved: u64,
     pub huge_pages: bool,
 }
 
-/// What is known of the addresses of a page.
+/// The known addresses of a page.
 #[derive(Clone, Copy)]
 struct Known {
     start: u64,
@@ -59,7 +60,7 @@ const PAGE: u64 = 4096;
 pub struct Changes {
     structures: Structures,
     layouts: HashMap<StructureId, Layout>,
-    /// Whether all data is on huge pages.
+    /// True if all data is on huge pages.
     huge_pages: bool,
     rooms: Rooms,
     known: Vec<Known>,
@@ -84,7 +85,7 @@ impl Changes {
         })))
     }
 
-    /// Whether some data is translated by huge pages.
+    /// Returns whether some data is translated by huge pages.
     pub fn has_huge_pages(&self) -> bool {
         self.huge_pages || self.layouts.values().any(|layout| layout.huge_pages)
     }
@@ -104,7 +105,7 @@ impl Changes {
         self.forget(space, gone);
     }
 
-    /// Where the bytes of a reference are, in the order in which the program has them.
+    /// The places of the bytes of a reference, in the program's order.
     pub fn find(&mut self, space: u32, addr: u64, bytes: u64) -> Result<&[Part], SimError> {
         self.parts.clear();
         let last = addr.saturating_add(bytes.max(1) - 1);
@@ -134,7 +135,7 @@ impl Changes {
         }
     }
 
-    /// Whether these bytes are known to be where the program has them, on pages of the usual size.
+    /// Returns whether these bytes are known to be at the program's addresses, on pages of the usual size.
     #[inline(always)]
     pub fn leaves(&self, space: u32, addr: u64, bytes: u64) -> bool {
         let known = &self.known[slot(space, addr)];
@@ -142,7 +143,7 @@ impl Changes {
         known.start <= addr && last <= known.last && known.space == space && known.room.is_none() && !known.huge_pages
     }
 
-    /// Where an address is now, as far as its page is known, else where the program has it: enough to look ahead.
+    /// The present place of an address if its page is known, else the program's address: enough to look ahead.
     pub fn guess(&self, space: u32, addr: u64) -> u64 {
         let known = self.known[slot(space, addr)];
         let holds = known.start <= addr && addr <= known.last && known.space == space;
@@ -150,7 +151,7 @@ impl Changes {
         room.map_or(addr, |room| self.rooms.get(room).find(addr).0)
     }
 
-    /// Bytes from `from` to `to` are at `now`; what stays side by side stays one part.
+    /// Bytes from `from` to `to` are at `now`; bytes that stay side by side stay one part.
     fn push(&mut self, from: u64, now: u64, to: u64, huge_pages: bool) {
         let moved = now.wrapping_sub(from);
         if let Some(part) = self.parts.last_mut()
@@ -204,7 +205,7 @@ impl Changes {
         Ok(known)
     }
 
-    /// What was known of these addresses, the last not among them.
+    /// Forgets all about these addresses, the last one excluded.
     fn forget(&mut self, space: u32, (start, end): (u64, u64)) {
         if end.saturating_sub(start) >= SLOTS as u64 * PAGE {
             self.known.fill(NOTHING);

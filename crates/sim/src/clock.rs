@@ -18,7 +18,7 @@ pub fn whole_ns(time: Units) -> u64 {
     time >> 20
 }
 
-/// Where a cpu's time goes.
+/// How a cpu's time is spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     pub busy: Units,
@@ -34,8 +34,8 @@ pub struct Spent {
     pub imbalance: Units,
     pub sequential: Units,
     pub synchronization: Units,
-    /// Of `cache`, `local` and `remote`: for what no cache on the path held, by the class of the outermost cache's
-    /// miss; the last: where there is no class.
+    /// Part of `cache`, `local` and `remote`: for lines that no cache on the path held, by the class of the outermost
+    /// cache's miss; the last entry counts misses without a class.
     pub beyond: [Units; CLASSES + 1],
 }
 
@@ -62,13 +62,13 @@ impl Spent {
         }
     }
 
-    /// What references waited for in caches and memory.
+    /// The time that references waited for caches and memory.
     pub fn stall(&self) -> Units {
         self.cache + self.local + self.remote
     }
 }
 
-/// The place of what has no class in [`Spent::beyond`].
+/// The place in [`Spent::beyond`] of misses without a class.
 pub const UNCLASSED: usize = CLASSES;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::overlap::From;
 use crate::pieces::Access;
 use crate::steps::Step;
 
-/// Who serves a piece that is found nowhere on its route.
+/// The supplier of a piece that is found nowhere on its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supply {
     Memory,
@@ -19,7 +19,7 @@ pub enum Supply {
 }
 
 impl Supply {
-    /// What a piece takes that was found at a step.
+    /// The time of a piece that was found at a step.
     pub fn found(self, step: &Step) -> Units {
         match self {
             Supply::Cache(transfer) => step.hit.max(transfer),
@@ -51,7 +51,7 @@ impl Span {
     }
 }
 
-/// What was found off the path.
+/// The copies found off the path.
 struct Found {
     any: bool,
     /// Cpus of the instances that held a line of the block, and of those that held one dirty.
@@ -65,14 +65,14 @@ const NOTHING: Found = Found {
     dirty: Span::NONE,
 };
 
-/// What becomes of lines off the path.
+/// The fate of lines off the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     /// They stay, clean and without the right to write.
     Share,
     /// The same; one is enough to know.
     ShareAny,
-    /// They are taken out.
+    /// They are removed.
     Invalidate,
 }
 
@@ -117,15 +117,15 @@ impl Engine {
         a.line_of(self.layout.page_bits - self.layout.block_bits, self.layout.block_bits)
     }
 
-    /// Whether the core may write the block without anybody hearing of it.
+    /// Returns whether the core may write the block without notice to others.
     #[inline(always)]
     pub fn writes_freely(&self, a: &Access) -> bool {
         self.directory.get(self.block(a)).is_free_for(a.core)
     }
 
-    /// The protocol: what a piece that was found in `found` (a kind of cache), or nowhere on its
-    /// route, does to the other cores' copies, and who supplies it. One that was found is supplied by others only if
-    /// their line is modified, and the machine says what that takes.
+    /// The protocol: the effect on the other cores' copies of a piece that was found in `found` (a kind of cache), or
+    /// nowhere on its route, and its supplier. If it was found, others supply it only if their line is modified, and
+    /// the machine gives the time of that.
     #[inline]
     pub fn agree(&mut self, a: &Access, found: Option<&Step>) -> Supply {
         let block = self.block(a);
@@ -290,7 +290,7 @@ impl Engine {
         holds
     }
 
-    /// Whether a cache on the core's own path holds the block dirty.
+    /// Returns whether a cache on the core's own path holds the block dirty.
     fn dirty_on_path(&self, a: &Access, block: u32) -> bool {
         self.layout.paths[a.core as usize].iter().any(|&instance| {
             let instance = instance as usize;
@@ -313,7 +313,7 @@ impl Engine {
         self.layout.data.iter().copied().find(serves)
     }
 
-    /// The innermost cache that serves the cpus of what was found dirty, too; `None` if nothing was.
+    /// The innermost cache that also serves the cpus of the copies found dirty; `None` if none was.
     fn dirty_meeting(&self, a: &Access, found: &Found) -> Option<Option<usize>> {
         (found.dirty.from < found.dirty.to).then(|| self.meeting(a, found.dirty))
     }

@@ -1,4 +1,4 @@
-//! What to simulate, and how closely to look.
+//! The choice of what to simulate, and how closely to look.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use results::ProgramChange;
 
 use crate::scheduling::Scheduling;
 
-/// What the actions of policies cost: those of [`policy::Cost`], in nanoseconds.
+/// The cost of the actions of policies: those of [`policy::Cost`], in nanoseconds.
 pub use policy::Cost as Costs;
 
 /// A policy by name, as in [`policy::build`].
@@ -18,7 +18,7 @@ pub struct PolicySpec {
     pub name: Name,
     /// Parameters, `policy.parameter=value`.
     pub sets: Vec<String>,
-    /// What is said to policy `slots`, in the place of what the program says.
+    /// Replaces the program's own statements to policy `slots`.
     pub plan: Option<Arc<Plan>>,
 }
 
@@ -42,7 +42,7 @@ pub enum Order {
     Recorded,
 }
 
-/// What is reported beyond the totals.
+/// The report beyond the totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detail {
     /// Each thread's misses and time.
@@ -55,29 +55,29 @@ pub struct Detail {
     pub source_lines: usize,
     /// So many lines with the most false sharing; 0: none.
     pub false_sharing: usize,
-    /// How many misses of the outermost cache each data structure would have alone in a part of it.
+    /// The number of misses of the outermost cache that each data structure would have alone in a part of it.
     pub curves: bool,
     /// Why data misses: steps of walks, how much of lines and pages is used.
     pub causes: bool,
-    /// Which data's misses go to other nodes' memory, and why (machines with several nodes).
+    /// The data whose misses go to other nodes' memory, and why (machines with several nodes).
     pub remote: bool,
-    /// Which threads share which lines, and how often one needs what another has.
+    /// The threads that share each line, and how often one needs a line that another has.
     pub sharing: bool,
-    /// What is waited for over time, by data structure, thread and place.
+    /// Waiting over time, by data structure, thread and place.
     pub timeline: bool,
-    /// What is waited for by call stack.
+    /// Waiting by call stack.
     pub profile: bool,
-    /// Curves and causes from everything that the run does, where long runs are else looked at by samples.
+    /// Curves and causes from all of the run; without this, long runs are sampled.
     pub exact: bool,
     /// The totals cpu by cpu (machines with several cpus).
     pub per_cpu: bool,
-    /// Which color each page got when it was first touched.
+    /// The color that each page got when it was first touched.
     pub placements: bool,
 }
 
 impl Detail {
-    /// Whether more is asked for than the totals of the machine and its cpus, so that the run
-    /// has to be looked at closely.
+    /// Returns whether more is asked for than the totals of the machine and its cpus, so that the run has to be looked
+    /// at closely.
     pub fn is_close(&self) -> bool {
         self.threads
             || self.structures
@@ -142,7 +142,7 @@ pub struct Config {
     /// Seed of random replacement.
     pub seed: u64,
     pub order: Order,
-    /// Whether misses are classed (cold, capacity, conflict, true and false sharing).
+    /// True if misses are classed (cold, capacity, conflict, true and false sharing).
     pub classes: bool,
     pub detail: Detail,
     /// The only policy, by its place in `policies`, that `detail` is about; the others get their
@@ -150,17 +150,18 @@ pub struct Config {
     pub detail_for: Option<usize>,
     /// Nanoseconds that a thread runs before another of its cpu gets its turn.
     pub slice_ns: u64,
-    /// Which cpus threads are given while they run. Only by the clocks.
+    /// The cpus that threads are given while they run. Only by the clocks.
     pub schedule: Scheduling,
     /// The first cpu of each thread, by its number in the trace; threads beyond take the cpus in their order, as all do
-    /// where this is `None`. Policies that are told before the run who uses what (`cdpc`, `slots`) are told the latter.
+    /// if this is `None`. Policies that get the uses of each cpu before the run (`cdpc`, `slots`) are told the latter.
     pub placement: Option<Vec<u32>>,
-    /// Nanoseconds that the code of a barrier takes of each thread that comes to it, and the end of a team of its master.
+    /// Nanoseconds that the code of a barrier takes of each thread that reaches it, and the end of a team of its
+    /// master.
     pub barrier_ns: f64,
-    /// What is counted; `None`: all of the run.
+    /// The counted window; `None`: all of the run.
     pub window: Option<Window>,
     pub costs: Costs,
-    /// Over a stream of misses: so many frames there are on all nodes together, and any node can have them (the memory
+    /// Over a stream of misses: the number of frames on all nodes together, of which any node can have any (the memory
     /// pressure of Verghese96, Table 7); `None`: those of the machine.
     pub frames_together: Option<u64>,
     /// Threads of the host to use; `None`: one for each of its cpus.
@@ -174,7 +175,7 @@ impl Config {
         placed.copied().unwrap_or(thread) % self.machine.cpus
     }
 
-    /// The policy that is looked at closely, where it is one alone.
+    /// The policy that is looked at closely, if it is the only one.
     pub fn detailed(&self) -> Option<&PolicySpec> {
         self.policies.get(self.detail_for?)
     }
@@ -204,13 +205,12 @@ impl Config {
     }
 }
 
-/// Costs of a kernel that migrates and replicates pages, measured in IRIX 5.2 on a simulated
-/// FLASH (Verghese96, section 8.2, table 8), averaged over its three workloads: a migration is
-/// (472.0 + 448.4 + 516.1) / 3 us, a replication (441.9 + 394.7 + 486.1) / 3 us. The paper gives
-/// no latency for a collapse: it is taken as a replication without page allocation and copying.
-/// A touch fault is the table's interrupt handling. Moving a thread is not the paper's: 50 us, what
-/// `sched_setaffinity` and the faults after it cost on Linux. Another frame on the same node is what Ding11 (section 4.3)
-/// measured with its memory manager: 0.1 s for the 8192 pages of 32 MB.
+/// Costs of a kernel that migrates and replicates pages, measured in IRIX 5.2 on a simulated FLASH (Verghese96, section
+/// 8.2, table 8), averaged over its three workloads: a migration is (472.0 + 448.4 + 516.1) / 3 us, a replication
+/// (441.9 + 394.7 + 486.1) / 3 us. The paper gives no latency for a collapse: it is taken as a replication without page
+/// allocation and copying. A touch fault is the table's interrupt handling. The time of moving a thread is not the
+/// paper's: 50 us is the cost of `sched_setaffinity` and the faults after it on Linux. The time of another frame on the
+/// same node is from Ding11 (section 4.3), measured with its memory manager: 0.1 s for the 8192 pages of 32 MB.
 pub const VERGHESE96: Costs = Costs {
     move_page_ns: 478_800.0,
     recolor_page_ns: 12_207.0,
@@ -220,9 +220,10 @@ pub const VERGHESE96: Costs = Costs {
     move_thread_ns: 50_000.0,
 };
 
-/// What moving a page costs on Linux today, roughly: 4.6 us is what this project measured for giving a page of a running
-/// program another frame (crates/live/README.md, Figures: AMD EPYC, Linux 6.18), and a fault on a present page 1.5 us there
-/// (docs/src/homes.md). A copy costs as much as a move, a collapse half of it, without allocation and copying.
+/// The cost of moving a page on Linux today, roughly: 4.6 us is this project's measurement for giving a page of a
+/// running program another frame (crates/live/README.md, Figures: AMD EPYC, Linux 6.18), and a fault on a present page
+/// takes 1.5 us there (docs/src/homes.md). A copy costs as much as a move, a collapse half of it, without allocation
+/// and copying.
 pub const LINUX: Costs = Costs {
     move_page_ns: 4_600.0,
     recolor_page_ns: 4_600.0,

@@ -1,7 +1,7 @@
-//! Windows of a trace that are counted, each after what warmed its caches.
+//! Windows of a trace that are counted, each after the part that warmed its caches.
 //!
-//! What a window counted is put aside when it ends. What comes then, up to where the next one is counted from, happens and
-//! counts for nothing. At the end of the run what was put aside is what was counted.
+//! The counts of a window are put aside when it ends. Everything from then until the next one is counted happens, but
+//! counts for nothing. At the end of the run the counts put aside are the result.
 
 use results::{CountedWindow, Prefetches, Windows};
 
@@ -10,7 +10,7 @@ use crate::counts::{CacheCounts, Class, CpuCounts, PageCounts};
 use crate::engine::Engine;
 use crate::memory::Moved;
 
-/// How far a run is in the windows of its trace.
+/// The progress of a run through the windows of its trace.
 #[derive(Debug, Default)]
 pub struct Counting {
     /// The window counted last, or at present.
@@ -19,14 +19,15 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// A thread comes to a window: whether that ends what is counted at present.
+    /// A thread reaches a window. Returns whether that ends the present counting.
     pub fn window(&mut self, index: u32) -> bool {
         let ends = self.counts && self.window < Some(index);
         self.counts &= !ends;
         ends
     }
 
-    /// A thread comes to where a window is counted from: whether that begins now, and nobody has been there before.
+    /// A thread reaches the point from which a window is counted. Returns whether counting begins now; true only for
+    /// the first thread.
     pub fn counted(&mut self, index: u32) -> bool {
         let begins = self.window < Some(index);
         if begins {
@@ -40,7 +41,7 @@ impl Counting {
     }
 }
 
-/// What was counted in windows that have ended.
+/// The counts of windows that have ended.
 #[derive(Debug)]
 pub struct Aside {
     /// By cpu and kind.
@@ -72,7 +73,7 @@ impl Aside {
         })
     }
 
-    /// Nothing was counted yet.
+    /// Resets all counts.
     pub fn restart(&mut self) {
         self.counts.fill(CacheCounts::default());
         self.cpus.fill(CpuAside::default());
@@ -83,9 +84,9 @@ impl Aside {
 }
 
 impl Engine {
-    /// What is counted ends here, as at a run's end: cpus have waited for the last. It is put aside.
+    /// Counting ends here, as at a run's end: cpus have waited for the last. The counts are put aside.
     pub fn put_aside(&mut self) {
-        // What is undecided at the end was false sharing; when it turns out to be something else it counts no more.
+        // Misses undecided at the end were false sharing; if one turns out to be something else it no longer counts.
         for pending in self.directory.records.undecided() {
             self.decide(pending, Class::FalseSharing);
         }
@@ -132,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// The run is over: what was put aside is what it counted. `None` where its trace has no windows that are warmed.
+    /// The run is over: the counts put aside are its result. `None` if its trace has no windows that are warmed.
     pub fn take_back(&mut self, of_references: Option<u64>) -> Option<Windows> {
         let aside = self.aside.take()?;
         self.counts = aside.counts;

@@ -1,4 +1,4 @@
-//! What is counted: for each cpu and kind of cache.
+//! The counts: for each cpu and kind of cache.
 
 use crate::clock::Units;
 
@@ -14,7 +14,7 @@ pub enum Class {
 
 pub const CLASSES: usize = 5;
 
-/// What the pieces of one cpu did in one kind of cache.
+/// The counts of the pieces of one cpu in one kind of cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     pub accesses: u64,
@@ -29,7 +29,7 @@ pub struct CacheCounts {
     pub miss_stall: Units,
     pub class_stall: [Units; CLASSES],
     pub upgrade_stall: Units,
-    /// For lines that were found, and had not come yet.
+    /// For lines that were found, but were still on their way.
     pub late_stall: Units,
 }
 
@@ -52,7 +52,7 @@ impl CacheCounts {
     }
 }
 
-/// What else is counted for each cpu.
+/// The other counts of each cpu.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCounts {
     pub references: u64,
@@ -61,7 +61,7 @@ pub struct CpuCounts {
     pub tlb_misses: u64,
     pub local: u64,
     pub remote: u64,
-    /// Of `remote`: what another cpu's cache supplied.
+    /// Part of `remote`: supplied by another cpu's cache.
     pub dirty_remote: u64,
     /// Page faults: of pages never touched before, and of those that were unmapped since.
     pub faults_first: u64,
@@ -82,7 +82,7 @@ impl CpuCounts {
     }
 }
 
-/// What was counted for the whole machine.
+/// The counts of the whole machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCounts {
     pub migrations: u64,
@@ -91,7 +91,7 @@ pub struct PageCounts {
     pub collapses: u64,
     /// Pages for which the policy asked for a color or a node.
     pub hints_placed: u64,
-    /// Of those, the ones whose frame is of that color and node.
+    /// Of those, the ones whose frame has that color and node.
     pub hints_honoured: u64,
     /// Pages that had a hint of color, and those whose frame is of it.
     pub colors_asked: u64,
@@ -99,7 +99,7 @@ pub struct PageCounts {
 }
 
 impl PageCounts {
-    /// Adds what policies did; what hints came to is of the whole run.
+    /// Adds the actions of policies; the results of hints are of the whole run.
     pub fn add_actions(&mut self, other: &PageCounts) {
         self.migrations += other.migrations;
         self.recolorings += other.recolorings;

@@ -1,12 +1,12 @@
-//! How many misses of the outermost cache each data structure would have, alone in a part of it.
+//! The number of misses of the outermost cache that each data structure would have alone in a part of it.
 //!
-//! What looks that cache up is what the caches before it let through, in the order of the simulated clocks; each
-//! structure's part of that stream, instance by instance of the cache, is a stream of its own
+//! The lookups of that cache are those that the caches before it let through, in the order of the simulated clocks;
+//! each structure's part of that stream, instance by instance of the cache, is a stream of its own
 //! ([`crate::distance`]). Parts are counted in colors, as cache slots are.
 //!
-//! Structures here are what a slot can be given: variables, and blocks of some pages by where they were asked for (the
-//! caller too, where one place of the program allocates for several) and by their size. Smaller
-//! blocks share their pages with others, and arrays that the program declared lie in one of the former.
+//! Structures here are the data that a slot can be given: variables, and blocks of some pages by the place that asked
+//! for them (the caller too, if one place of the program allocates for several) and by their size. Smaller blocks share
+//! their pages with others, and arrays that the program declared lie in one of the former.
 
 mod blocks;
 
@@ -35,11 +35,11 @@ pub struct CurvesOutcome {
     /// The caches that they are of.
     pub caches: Caches,
     pub line_bytes: u64,
-    /// What looked the caches up altogether, and missed.
+    /// All lookups of the caches, and all misses.
     pub accesses: u64,
     pub misses: u64,
-    /// Where lines of a structure were followed by a sample: the part of its uses that the sample has too few or too many of,
-    /// before they are put right, of the structure where that is most.
+    /// If lines of a structure were sampled: the part of its uses by which the sample has too few or too many, before
+    /// correction, for the structure with the largest such part.
     pub error: Option<f64>,
     /// Those that have a name and [`CURVE_PAGES`] pages, the most misses first.
     pub structures: Vec<CurveOutcome>,
@@ -102,7 +102,7 @@ impl Curves {
         }
     }
 
-    /// Whether they are of this kind of cache.
+    /// Returns whether they are of this kind of cache.
     #[inline(always)]
     pub fn are_of(&self, kind: u16) -> bool {
         self.kind == kind
@@ -141,7 +141,7 @@ impl Curves {
         };
     }
 
-    /// Counts begin here; what was used last stays known.
+    /// Counts begin here; last uses stay known.
     pub fn restart(&mut self) {
         (self.accesses, self.misses) = (0, 0);
         for row in self.rows.values_mut() {

@@ -1,9 +1,8 @@
-//! What is counted beyond the totals: by thread, data structure and page, and the lines that
-//! threads with different data take from one another.
+//! Counts beyond the totals: by thread, data structure and page, and the lines that threads with different data take
+//! from one another.
 //!
-//! A run that nobody wants detail of has no [`Detail`], and pays one test for each piece and miss.
-//! The engine reports misses, stalls, accesses to pages' memory that others invalidated,
-//! and allocations; what becomes of them at the end is in [`report`].
+//! A run without detail has no [`Detail`], and pays one test for each piece and miss. The engine reports misses,
+//! stalls, accesses to pages' memory that others invalidated, and allocations; [`report`] evaluates them at the end.
 
 mod callers;
 mod clashes;
@@ -40,25 +39,25 @@ use stacks::Stacks;
 use timeline::{Place, Timeline};
 use together::{Together, Touch};
 
-/// What a run's input knows by name.
+/// The names that a run's input has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Names<'a> {
     pub tables: Tables<'a>,
     /// The sites of the references.
     pub sites: &'a [Site],
-    /// Which sites wait for which; `None` where nothing is known of that.
+    /// The sites that each site waits for; `None` if that is not known.
     pub dependences: Option<&'a [Dependence]>,
 }
 
-/// To whom a miss is attributed; kept with a sharing miss until its class is known.
+/// The attribution of a miss; kept with a sharing miss until its class is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Key {
     thread: u32,
     structure: StructureId,
     page: u32,
-    /// Which two accesses collided.
+    /// The two accesses that collided.
     pair: u32,
-    /// Which place in the code; 0 where places are not counted.
+    /// The place in the code; 0 if places are not counted.
     place: u32,
 }
 
@@ -71,7 +70,7 @@ pub struct Detail {
     by_structure: Option<Rows>,
     pages: Option<Rows>,
     lines: Option<Lines>,
-    /// By page: which structure has most of it, and by how much.
+    /// By page: the structure that has most of it, and by how much.
     tenants: Vec<(StructureId, u64)>,
     clashes: Option<Clashes>,
     curves: Option<Box<Curves>>,
@@ -85,9 +84,9 @@ pub struct Detail {
     /// The kind of the first caches for data.
     first: u16,
     references: Vec<u64>,
-    /// Nobody but `together` looks: who is served by whom is not asked.
+    /// Only `together` looks: the supplier of each piece is not asked for.
     touches_only: bool,
-    /// What happens is not counted: it warms caches.
+    /// Events are not counted: they warm caches.
     pub quiet: bool,
 }
 
@@ -96,7 +95,7 @@ impl Detail {
     pub fn new(config: &Config, layout: &Layout, names: &Names, threads: usize) -> Option<Box<Detail>> {
         let wanted = config.detail;
         let rows = |wanted: bool| wanted.then(|| Rows::new(layout.caches.len()));
-        // Without classes nobody knows which misses are false sharing.
+        // Without classes it is unknown which misses are false sharing.
         let collisions = wanted.false_sharing > 0 && config.classes;
         let curves = || {
             let caches = crate::slots::caches(&config.machine).filter(|_| wanted.curves)?;
@@ -148,7 +147,7 @@ impl Detail {
         })
     }
 
-    /// Counts begin here; what addresses are called, and who took what from whom, stays known.
+    /// Counts begin here; the names of addresses, and the thread that each line was taken from, stay known.
     pub fn restart(&mut self) {
         let rows = [&mut self.threads, &mut self.by_structure, &mut self.pages];
         rows.into_iter().flatten().for_each(Rows::restart);
@@ -192,8 +191,8 @@ impl Detail {
         }
     }
 
-    /// The first cache, of this kind, served a piece of a process, nobody waited for it, and nobody else has to know: whether
-    /// those who look at the run need not either.
+    /// The first cache, of this kind, served a piece of a process without a wait, and the rest of the engine need not
+    /// know of it. Returns whether those who look at the run need not either.
     #[inline(always)]
     fn passes(&mut self, space: u32, kind: u16, [from, to]: [u64; 2], fetch: bool) -> bool {
         if self.curves.as_ref().is_some_and(|curves| curves.are_of(kind)) {
@@ -244,7 +243,7 @@ impl Detail {
         self.lives_in(key, stall);
     }
 
-    /// Shows a piece to those who look for causes. `translation`: what was waited for it, where the TLB missed.
+    /// Shows a piece to the measurement of causes. `translation`: the wait for it, if the TLB missed.
     #[inline(always)]
     fn watch(&mut self, a: &Access, translation: Option<Units>, stall: Units) {
         if !self
@@ -282,7 +281,7 @@ impl Detail {
     }
 }
 
-/// A thread's number; its name too, where not all have the same.
+/// A thread's number; its name too, unless all have the same.
 fn thread_name(names: &Names, thread: u32) -> String {
     let threads = names.tables.threads;
     match threads.get(thread as usize) {
@@ -303,7 +302,7 @@ pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
     })
 }
 
-/// What the engine reports. Each does nothing where no detail is wanted.
+/// The engine's reports. Each does nothing if no detail is wanted.
 impl Engine {
     /// A thread is about to make a reference.
     #[inline(always)]
@@ -338,8 +337,8 @@ impl Engine {
         }
     }
 
-    /// A piece was served by its first cache, and nobody else has to know of it. Whether that is all: where no detail is wanted, it
-    /// is. `place`: its first and last byte; `now`: its cpu's clock before.
+    /// A piece was served by its first cache, and the rest of the engine need not know of it. Returns whether that is
+    /// all: it is, if no detail is wanted. `place`: its first and last byte; `now`: its cpu's clock before.
     #[inline(always)]
     pub fn detail_served(&mut self, who: Who, op: Op, place: [u64; 2], tlb_missed: bool, now: Units) -> bool {
         let Some(detail) = self.detail.as_mut().filter(|detail| !detail.touches_only) else {
@@ -416,7 +415,7 @@ impl Engine {
         }
     }
 
-    /// A piece is done: what its cpu waited for it.
+    /// A piece is done: reports its cpu's wait.
     #[inline(always)]
     pub fn detail_done(&mut self, a: &Access, tlb_missed: bool) {
         if self
@@ -453,8 +452,8 @@ impl Engine {
         }
     }
 
-    /// Memory was allocated or freed, or a process began: what addresses are called changes. Or a lock was asked for, or the
-    /// thread's call stack is known.
+    /// Memory was allocated or freed, or a process began: the names of addresses change. Or a lock was asked for, or
+    /// the thread's call stack is known.
     pub fn structures(&mut self, space: u32, thread: u32, event: &Event) {
         if let Some(detail) = &mut self.detail {
             detail.structures.apply(space, thread, event);
@@ -477,7 +476,7 @@ impl Engine {
         }
     }
 
-    /// A thread made so many references.
+    /// A thread made `references` references.
     pub fn detail_ran(&mut self, thread: u32, references: u64) {
         if let Some(detail) = self.detail.as_mut().filter(|detail| !detail.quiet) {
             let thread = thread as usize;

@@ -1,18 +1,18 @@
-//! The directory: for each block, which cores may hold it, who owns it, and what was written.
+//! The directory: for each block, the cores that may hold it, its owner, and the words written.
 //!
-//! Kept in arrays by block number, which is dense. The set of cores is a superset (evictions do
-//! not clear it); whoever needs to know exactly looks into the caches of these cores. What is
-//! known of sharing misses ([`crate::sharing`]) is touched only for blocks that have any.
+//! Kept in arrays by block number, which is dense. The set of cores is a superset (evictions do not
+//! clear it); exact answers come from the caches of these cores. The records of sharing misses
+//! ([`crate::sharing`]) are touched only for blocks that have any.
 
 use sys::arrays::{Array, prefetch};
 
 use crate::sharing::Records;
 
-/// What is known of a block of the footprint. New ones are all zeroes.
+/// The state of a block of the footprint. New ones are all zeroes.
 ///
-/// Bits 0 to 15: groups of cores that may hold a line of it; 16 to 23: the core that owns it,
-/// plus one; 24: whether a cache may hold it dirty though nobody owns it; 25: whether there are
-/// records of sharing.
+/// Bits 0 to 15: groups of cores that may hold a line of it; 16 to 23: the core that owns it, plus
+/// one; 24: set if a cache may hold it dirty though it has no owner; 25: set if there are records
+/// of sharing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block(u32);
 
@@ -48,7 +48,7 @@ impl Block {
         Block(self.0 & !(0xff << OWNER) | owner.map_or(0, |core| core + 1) << OWNER)
     }
 
-    /// Whether a cache may hold it dirty though nobody owns it.
+    /// Returns whether a cache may hold it dirty though it has no owner.
     #[inline(always)]
     pub fn is_dirty(self) -> bool {
         self.0 & DIRTY != 0
@@ -69,7 +69,7 @@ impl Block {
         Block(self.0 & !RECORDS | if any { RECORDS } else { 0 })
     }
 
-    /// Whether the core may write it without anybody hearing of it: it owns it, and no instance
+    /// Returns whether the core may write it without notice to others: it owns it, and no instance
     /// that lost it needs to know the words.
     #[inline(always)]
     pub fn is_free_for(self, core: u32) -> bool {
@@ -109,7 +109,7 @@ impl Directory {
         self.blocks[block as usize] = state.0;
     }
 
-    /// Has the host fetch what is known of a block.
+    /// Prefetches a block's data on the host.
     #[inline(always)]
     pub fn warm(&self, block: u32) {
         prefetch(&self.blocks, block as usize);
@@ -139,13 +139,13 @@ impl Directory {
         bit * self.group..(bit + 1) * self.group
     }
 
-    /// Whether a bit stands for several cores.
+    /// Returns whether a bit stands for several cores.
     #[inline(always)]
     pub fn is_coarse(&self) -> bool {
         self.group > 1
     }
 
-    /// A block begins anew: another page is there.
+    /// Resets a block: another page is there.
     pub fn reset(&mut self, block: u32) {
         if self.has_records(block) {
             self.records.clear(block);

@@ -1,34 +1,34 @@
 //! Reuse distances of a stream of lines: how many misses it would have in an LRU cache of any size, from one pass.
 //!
 //! A reuse hits in a fully associative LRU cache if fewer different lines were used in between than the cache holds
-//! (Mattson and others: Evaluation techniques for storage hierarchies, 1970). The lines used since are
-//! counted by a Fenwick tree over the moments of last uses. Of streams with many lines a sample is followed, all lines whose
-//! hash is below a threshold that sinks as more lines come (SHARDS with a fixed size: Waldspurger, Park,
-//! Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015): a distance between sampled lines counts for as
-//! many more as the sample is smaller than the stream.
+//! (Mattson and others: Evaluation techniques for storage hierarchies, 1970). The lines used since are counted by a
+//! Fenwick tree over the moments of last uses. For streams with many lines a sample is followed: all lines whose hash
+//! is below a threshold that sinks as more lines come (SHARDS with a fixed size: Waldspurger, Park, Garthwaite, Ahmad:
+//! Efficient MRC construction with SHARDS, FAST 2015). A distance between sampled lines is scaled up by the ratio of
+//! the stream to the sample.
 
 use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-/// Hashes are of so many bits.
+/// Number of bits of a hash.
 pub const HASH_BITS: u32 = 24;
 
 /// The reuse distances of one stream.
 pub struct Distances {
     /// Lines of one step of the curve, and steps that are kept apart.
     step_lines: u64,
-    /// Weight of the reuses that hit from so many steps on; the last: not within all steps.
+    /// Weight of the reuses that hit from this many steps on; the last: not within all steps.
     hits_from: Vec<f64>,
     cold: f64,
     total: u64,
-    /// Lines whose hash is below this are followed, so many at most.
+    /// Lines whose hash is below this are followed, up to a maximum number.
     threshold: u64,
     most: usize,
     /// When each followed line was used last.
     last: FxHashMap<u64, u32>,
     by_hash: BinaryHeap<(u64, u64)>,
-    /// Which moments are a line's last use.
+    /// Marks the moments that are a line's last use.
     tree: Fenwick,
     now: u32,
 }
@@ -129,12 +129,12 @@ impl Distances {
         }
     }
 
-    /// Whether it is a sample that is followed.
+    /// Returns whether only a sample is followed.
     pub fn is_sample(&self) -> bool {
         self.threshold < 1 << HASH_BITS
     }
 
-    /// Uses that the followed lines stand for, first ones included: all, but for what a sample has too few or too many of.
+    /// Uses that the followed lines stand for, first ones included: all, except for the sample's error.
     pub fn counted(&self) -> f64 {
         self.hits_from.iter().sum::<f64>() + self.cold
     }

@@ -1,4 +1,4 @@
-//! A policy at work while the program runs: what is reported to it, and how its actions are carried out.
+//! A policy at work while the program runs: the reports it gets, and how its actions are carried out.
 
 mod accessed;
 
@@ -15,12 +15,12 @@ use crate::error::SimError;
 use crate::pieces::{Access, Who};
 use accessed::{Looks, UNSEEN};
 
-/// What is kept for a policy that acts.
+/// State kept for a policy that acts.
 pub struct Dynamic {
     cache_misses: Sample,
     tlb_misses: Sample,
     touches: bool,
-    /// What a touch of a closed page takes, where the policy says so.
+    /// The time of a touch of a closed page, if the policy gives one.
     touch_fault_ns: u64,
     /// The same of moving a thread.
     move_thread_ns: u64,
@@ -45,7 +45,7 @@ pub struct Dynamic {
 const CLOSED: u8 = 1;
 const REPLICATED: u8 = 2;
 
-/// One in so many.
+/// One in this many.
 struct Sample {
     every: u32,
     seen: u32,
@@ -94,7 +94,7 @@ impl Dynamic {
         }
     }
 
-    /// How many threads there are to move.
+    /// Sets the number of threads that can be moved.
     pub fn set_threads(&mut self, threads: u32) {
         self.threads = threads;
     }
@@ -189,7 +189,7 @@ impl Engine {
         near.copied().unwrap_or(home)
     }
 
-    /// After a piece: the policy hears what it asked for.
+    /// After a piece: reports to the policy the events that it asked for.
     pub fn after(&mut self, a: &Access, tlb_missed: bool) -> Result<(), SimError> {
         let served = self.reached_memory.take();
         let Some(dynamic) = &mut self.dynamic else {
@@ -427,7 +427,7 @@ impl Engine {
                     continue;
                 }
                 let set = self.set_of(kind, line);
-                if let Some(state) = self.caches[number].remove(set, line)
+                if let Some(state) = self.caches[number].forget(set, line)
                     && state & WATCH != 0
                 {
                     self.unheld(kind, number as u32, line);

@@ -1,8 +1,7 @@
 //! One run: the machine's state.
 //!
-//! How a reference is carried out is in [`crate::pieces`], what lies beyond the first cache in
-//! [`crate::miss_path`], the other cpus in [`crate::coherence`], and the policy at work in
-//! [`crate::dynamic`].
+//! [`crate::pieces`] carries out a reference, [`crate::miss_path`] the levels beyond the first cache,
+//! [`crate::coherence`] the other cpus, and [`crate::dynamic`] the policy at work.
 
 use policy::{Interest, Page, Policy};
 use trace::{Dependence, Event, Header, Misprediction, Pace};
@@ -61,12 +60,12 @@ impl PageCopy {
     }
 }
 
-/// One cpu: its clock, and what it did.
+/// One cpu: its clock, and its counts.
 pub struct Cpu {
     pub clock: Units,
     /// Instructions since the run began.
     pub passed: u64,
-    /// Its clock when what is counted began.
+    /// Its clock when counting began.
     pub begin: Units,
     /// Pieces that no cache on their route could serve.
     pub far: u64,
@@ -79,11 +78,11 @@ pub struct Cpu {
 /// How the program's instructions are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// Whether `Ref::insns` counts.
+    /// True if `Ref::insns` counts.
     pub counts_instructions: bool,
-    /// Whether instruction fetches are in the stream.
+    /// True if instruction fetches are in the stream.
     pub has_fetches: bool,
-    /// Whether the recorder left out those that a small cache answered.
+    /// True if the recorder left out those that a small cache answered.
     pub filtered_fetches: bool,
 }
 
@@ -96,7 +95,7 @@ impl Traits {
         }
     }
 
-    /// Whether the number of instructions is known.
+    /// Returns whether the number of instructions is known.
     pub fn knows_instructions(&self) -> bool {
         self.counts_instructions || self.has_fetches && !self.filtered_fetches
     }
@@ -106,19 +105,19 @@ pub struct Engine {
     pub layout: Layout,
     pub steps: Steps,
     pub caches: Vec<Cache>,
-    /// The shadow of each instance: what a fully associative cache would hold.
+    /// The shadow of each instance: the contents of a fully associative cache.
     pub shadows: Vec<Recency>,
-    /// What the shadows know ([`crate::layout::Place::arena`]).
+    /// The shadows' positions ([`crate::layout::Place::arena`]).
     pub arenas: Vec<Arena>,
-    /// What others brought into caches that they share.
+    /// Lines that others brought into caches that they share.
     pub others: Others,
     pub tlbs: Vec<Tlb>,
-    /// Where some data is translated by huge pages.
+    /// Set if some data is translated by huge pages.
     pub huge_pages: Option<Box<HugePages>>,
-    /// What is to be taken off the addresses of the reference at hand to get to those of the program.
+    /// To be subtracted from the addresses of the current reference to get those of the program.
     pub moved: u64,
     pub refill: Units,
-    /// What the walk of the piece at hand takes.
+    /// The time of a walk for the current piece.
     pub refill_here: Units,
     pub table: PageTable,
     pub copies: Vec<PageCopy>,
@@ -131,34 +130,35 @@ pub struct Engine {
     /// Instance that serves a cpu, by cpu and kind.
     instances: Vec<u32>,
     pub dynamic: Option<Box<Dynamic>>,
-    /// Where pages that are not there take time.
+    /// Set if page faults take time.
     pub faults: Option<Box<Faults>>,
     pub costs: Costs,
-    /// Where the policy wants to know of cache slots, and a plan speaks of them.
+    /// Set if the policy wants to know of cache slots, and a plan describes them.
     pub plan: Option<Box<Planned>>,
     pub detail: Option<Box<Detail>>,
-    /// Where the windows of the trace are warmed.
+    /// Set if the windows of the trace are warmed.
     pub aside: Option<Box<Aside>>,
-    /// Where a cache of the machine prefetches.
+    /// Set if a cache of the machine prefetches.
     pub prefetchers: Option<Box<Prefetchers>>,
-    /// Where the program's prefetches do something.
+    /// Set if the program's prefetches do something.
     pub software_prefetch: Option<Box<SoftwarePrefetch>>,
-    /// Where cpus overlap.
+    /// Set if cpus overlap.
     pub overlap: Option<Box<Overlap>>,
     pub classes: bool,
     pub coherent: bool,
     clock: Units,
     pub traits: Traits,
-    /// What the piece at hand found out, for the policy.
+    /// Results of the current piece, for the policy.
     pub reached_memory: Option<u32>,
     pub deposits: Vec<Deposit>,
-    /// Sharing misses that the piece at hand showed to be essential.
+    /// Sharing misses that the current piece showed to be essential.
     pub essential: Vec<Pending>,
     copies_max: u64,
 }
 
 impl Engine {
-    /// `dependences`, `paces`, `mispredictions`: of the sites of the input. `loads`: what changes of the program make of them.
+    /// `dependences`, `paces`, `mispredictions`: of the sites of the input. `loads`: the effect of changes of the
+    /// program on them.
     pub fn new(
         config: &Config,
         policy: Box<dyn Policy>,
@@ -256,7 +256,7 @@ impl Engine {
         cpu.spent.busy += time;
     }
 
-    /// The entry of the page at hand is not in the cpu's TLB. Returns what a walk to it takes.
+    /// The entry of the current page is not in the cpu's TLB. Returns the time of a walk to it.
     pub fn translate(&mut self, cpu: u32, space: u32, number: u64) -> Units {
         let on_huge = self.huge_pages.as_ref().and_then(|huge_pages| huge_pages.refill());
         let takes = match self.is_on_huge() {
@@ -267,13 +267,13 @@ impl Engine {
         self.refill_here
     }
 
-    /// Whether the page at hand is on a huge one.
+    /// Returns whether the current page is on a huge one.
     #[inline]
     pub fn is_on_huge(&self) -> bool {
         self.huge_pages.as_ref().is_some_and(|huge_pages| huge_pages.here)
     }
 
-    /// Finds out whether the page at hand is on a huge one, where some data is. A page with a color of its own is not.
+    /// Finds out whether the current page is on a huge one, if some data is. A page with a color of its own is not.
     #[inline(always)]
     pub fn look_for_huge(&mut self, space: u32, number: u64) {
         if let Some(huge_pages) = &mut self.huge_pages {
@@ -281,7 +281,7 @@ impl Engine {
         }
     }
 
-    /// Where a piece's line goes in a cache.
+    /// The set and line number of a piece in a cache.
     #[inline(always)]
     pub fn set_line(&self, a: &Access, step: &Step) -> SetLine {
         step.set_line(&self.layout, a.copy, a.virtual_address, a.physical_address)
@@ -328,7 +328,7 @@ impl Engine {
         faults.unmapped().for_each(|page| self.table.is_touched(page));
     }
 
-    /// Follows what threads map and unmap, where page faults take time.
+    /// Follows the mappings and unmappings of threads, if page faults take time.
     pub fn mappings(&mut self, cpu: u32, space: u32, thread: u32, event: &Event) {
         let Some(faults) = &mut self.faults else { return };
         let doing = Doing {

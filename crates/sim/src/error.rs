@@ -1,4 +1,4 @@
-//! What can go wrong in a simulation.
+//! The errors of a simulation.
 
 /// A simulation that cannot be run, or not to its end.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
-//! Page faults: what the system takes for the first touch of a page, and for the first after it was unmapped.
+//! Page faults: the system's time for the first touch of a page, and for the first after it was unmapped.
 //!
 //! "Page faults" of the contract has the rules. A page that is unmapped keeps its number and its frame; the page table
-//! says of the next touch that it is the first.
+//! marks the next touch as the first.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::changes::HugePages;
 use crate::clock::{Units, units};
 use crate::pages::PageTable;
 
-/// What a first touch clears at least.
+/// The least that a first touch clears.
 const CLEARED: u64 = 4096;
 
 /// A mapping of a process.
@@ -24,7 +24,7 @@ struct Mapping {
     kind: Allocation,
 }
 
-/// A mapping that a thread ended last: what follows at once may be left of it.
+/// The last mapping that a thread ended: a mapping right after it may be left of it.
 struct Ended {
     /// The cpu that it was on, and the instructions that had passed there.
     at: (u32, u64),
@@ -35,7 +35,7 @@ struct Ended {
     pages: Vec<u32>,
 }
 
-/// What a thread did that ends or begins a mapping.
+/// A thread's action that ends or begins a mapping.
 pub struct Doing<'a> {
     pub space: u32,
     pub thread: u32,
@@ -47,17 +47,17 @@ pub struct Doing<'a> {
 /// A page that was touched and was not there.
 pub struct Fault {
     pub takes: Units,
-    /// Whether it had been touched before, and was unmapped since.
+    /// True if it had been touched before, and was unmapped since.
     pub again: bool,
 }
 
-/// What is known of mappings, and of pages that were unmapped.
+/// The known mappings, and the pages that were unmapped.
 pub struct Faults {
     /// For a page of the machine, and for a huge one.
     takes: Units,
     takes_huge: Units,
     mappings: BTreeMap<(u32, u64), Mapping>,
-    /// Where blocks of the heap live: a `Free` of an address ends one of these first.
+    /// Addresses of live blocks of the heap: a `Free` of an address ends one of these first.
     heap: HashSet<(u32, u64)>,
     /// Pages that were unmapped and not touched since.
     unmapped: HashSet<u32>,
@@ -117,7 +117,7 @@ impl Faults {
             .is_some_and(|(&(_, start), mapping)| mapping.kind == Allocation::File && address - start < mapping.bytes)
     }
 
-    /// Follows what threads map and unmap. Returns the pages that are unmapped now.
+    /// Follows the mappings and unmappings of threads. Returns the pages that are unmapped now.
     pub fn mappings(&mut self, doing: Doing, table: &mut PageTable) -> Vec<u32> {
         let Doing { space, thread, at, .. } = doing;
         match *doing.event {
@@ -179,7 +179,7 @@ impl Faults {
 }
 
 impl Ended {
-    /// Whether a mapping is a part of this one that stays.
+    /// Returns whether a mapping is a part of this one that stays.
     fn is_left(&self, space: u32, start: u64, mapping: Mapping) -> bool {
         let same = (space, mapping.stack, mapping.kind) == (self.space, self.mapping.stack, self.mapping.kind);
         let end = start.saturating_add(mapping.bytes);

@@ -1,5 +1,5 @@
-//! A cache of a machine with one cpu, as a filter: what comes from the cache before goes in, what
-//! it cannot serve comes out.
+//! A cache of a machine with one cpu, as a filter: its input comes from the cache before, and its
+//! output is what it cannot serve.
 //!
 //! With one cpu and no inclusion nothing flows back, so each level can work through a whole piece
 //! of the trace before the next begins: short loops over arrays instead of a walk from level to
@@ -30,16 +30,17 @@ pub const LOOKUP: u32 = 1;
 pub const WRITE_BACK: u32 = 2;
 /// The write of the piece looked up last goes on; it was not kept so far.
 pub const WRITE: u32 = 4;
-/// Nothing but time: `piece` and the bits of [`Passed::class_bits`] have no meaning.
+/// Only time: `piece` and the bits of [`Passed::class_bits`] have no meaning.
 pub const TIME: u32 = 8;
 /// The first entry of a piece: the stall of the piece before has passed.
 pub const NEW: u32 = 16;
 /// Of a piece that reads (and may write): it fills caches without `allocate_on_write` too.
 pub const READS: u32 = 32;
 pub const FETCH: u32 = 64;
-/// A lookup for a write that was passed on: nobody waits.
+/// A lookup for a write that was passed on: no cpu waits for it.
 pub const PASSED_ON: u32 = 128;
-/// Of a lookup: some cache took the line in. Of a write: it goes to memory by a transfer of its own.
+/// Of a lookup: some cache took the line in. For a write: it goes to memory by a transfer of its
+/// own.
 pub const FILLED: u32 = 256;
 /// The class of the last miss: 0 none, else one more than its number.
 const CLASS_SHIFT: u32 = 16;
@@ -73,13 +74,13 @@ impl Passed {
     }
 }
 
-/// What has happened since the last entry.
+/// Counts since the last entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Between {
     pub pending: Units,
-    /// The stall of the piece at hand, which passes when the next begins.
+    /// The stall of the current piece, which passes when the next begins.
     pub after: Units,
-    /// Whether the piece at hand has had no entry yet.
+    /// True if the current piece has had no entry yet.
     fresh: bool,
 }
 
@@ -116,7 +117,7 @@ impl Stream {
         self.count = 0;
     }
 
-    /// Makes room for so many entries more.
+    /// Makes room for `more` further entries.
     #[inline(always)]
     pub fn reserve(&mut self, more: usize) {
         if self.room.len() < self.count + more + 8 {
@@ -147,8 +148,8 @@ impl Stream {
         between.fresh = false;
     }
 
-    /// Adds an entry of a piece that has had one, right after it; without a branch, because
-    /// nobody can guess whether a victim is dirty.
+    /// Adds an entry of a piece that has had one, right after it; without a branch, because a dirty
+    /// victim is unpredictable.
     #[inline(always)]
     pub fn push_if(&mut self, really: bool, piece: u32, what: u32) {
         if let Some(room) = self.room.get_mut(self.count) {
@@ -186,18 +187,18 @@ impl Stream {
 /// A cache beyond the first ones.
 pub struct Filter {
     step: Step,
-    /// Which entries it sees: of data, of fetches.
+    /// The entries it sees: of data, of fetches.
     data: bool,
     fetches: bool,
     cache: Cache,
     shadow: Option<(Recency, Arena)>,
     /// Bits of a piece's number below its line's.
     finer: u32,
-    /// Whether data goes from here to memory.
+    /// True if data goes from here to memory.
     last: bool,
     /// The last lookup that came here was served.
     hit: bool,
-    /// What has happened since its last entry.
+    /// Counts since its last entry.
     between: Between,
     pub stall: Units,
 }
@@ -219,7 +220,7 @@ impl Filter {
         }
     }
 
-    /// Works through what the level before passed on.
+    /// Works through the output of the level before.
     pub fn run(&mut self, world: &Frames, input: &[Passed], output: &mut Stream, counts: &mut [CacheCounts]) {
         match (self.shadow.is_some(), self.cache.fixed_ways()) {
             (false, 1) => self.each::<false, 1>(world, input, output, counts),
@@ -252,7 +253,7 @@ impl Filter {
             world.frames
         };
         let cache = &mut self.cache;
-        // Counted here, where the host keeps it in registers, and added at the end.
+        // Counted here, in the host's registers, and added at the end.
         let mut own = CacheCounts::default();
         let mut between = self.between;
         output.reserve(2 * input.len());
@@ -321,7 +322,7 @@ impl Filter {
     }
 }
 
-/// Where the pages are.
+/// The places of the pages.
 pub struct Frames<'a> {
     pub layout: &'a Layout,
     /// The frame of each page, and its number in its address space.

@@ -1,7 +1,7 @@
 //! The part of a run that does not depend on placement: TLB and first caches of one cpu.
 //!
-//! Where placement decides neither the order of references nor the sets of the first caches, all
-//! policies have the same hits and misses there. They are computed once, and what leaves the first
+//! If placement decides neither the order of references nor the sets of the first caches, all
+//! policies have the same hits and misses there. They are computed once. The output of the first
 //! caches goes to each policy's [`crate::back`] as a stream of entries, piece by piece of the trace.
 
 use machine::Machine;
@@ -22,8 +22,8 @@ use crate::recency::{Arena, Recency};
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 
-/// What a piece of the trace leaves for the backs: the pages that it touches first, and what the
-/// first caches pass on.
+/// The output of a piece of the trace for the backs: the pages that it touches first, and the
+/// entries that the first caches pass on.
 #[derive(Debug, Default)]
 pub struct Chunk {
     pub passed: Stream,
@@ -53,9 +53,9 @@ pub struct Front {
     refill: Units,
     /// For data, then for fetches where they have a cache of their own.
     firsts: Vec<First>,
-    /// Whether fetches have a first cache of their own.
+    /// True if fetches have a first cache of their own.
     own_fetch: bool,
-    /// Whether the first cache for data is the only one.
+    /// True if the first cache for data is the only one.
     last: bool,
     clock: Units,
     traits: Traits,
@@ -67,7 +67,7 @@ pub struct Front {
     pages_max: u64,
 }
 
-/// Whether the first caches can be computed once for all policies. `threads`: of the trace.
+/// Returns whether the first caches can be computed once for all policies. `threads`: of the trace.
 pub fn can_split(machine: &Machine, order: Order, threads: usize, traits: Traits) -> bool {
     let Ok(layout) = Layout::new(machine) else {
         return false;
@@ -80,12 +80,12 @@ pub fn can_split(machine: &Machine, order: Order, threads: usize, traits: Traits
     let fixed = |kind: usize| !layout.caches[kind].depends_on_placement(machine.page_bytes);
     let outer = |route: &[usize]| route.iter().skip(1).all(|&kind| !layout.caches[kind].inclusive);
     machine.cpus == 1
-        // When a piece comes decides what others have left in a cache.
+        // A piece's time decides which lines others have left in a cache.
         && machine.caches.iter().all(|cache| cache.others_gbps == 0.0)
-        // What an outer cache holds decides where a prefetcher's lines come from.
+        // The contents of an outer cache decide where a prefetcher's lines come from.
         && machine.caches.iter().all(|cache| cache.prefetch.is_none())
         && machine.prefetch.is_none()
-        // What a piece is waited for depends on those before it, wherever they were found.
+        // The wait for a piece depends on those before it, wherever they were found.
         && machine.core.is_none()
         // A page that is not there takes time.
         && machine.memory.fault_ns == 0.0
@@ -137,7 +137,7 @@ impl Front {
         })
     }
 
-    /// Carries out references of a thread; what goes on is to be fetched by [`Front::take`].
+    /// Carries out references of a thread; [`Front::take`] fetches the output.
     pub fn references(&mut self, space: u32, thread: u32, refs: &[Ref]) -> Result<(), SimError> {
         // All first caches are made for the same number of ways, or for none.
         let ways = self.firsts.iter().map(|first| first.cache.fixed_ways());
@@ -162,7 +162,7 @@ impl Front {
         self.spent.busy += instructions * self.clock;
     }
 
-    /// Replaces a chunk by what was passed on since the last time.
+    /// Replaces a chunk by the output since the last time.
     pub fn take(&mut self, chunk: &mut Chunk) {
         chunk.passed.clear();
         chunk.pages.clear();
@@ -174,7 +174,7 @@ impl Front {
         self.traits.knows_instructions()
     }
 
-    /// Adds what happened here to a back's counts.
+    /// Adds the events here to a back's counts.
     pub fn add_to(&self, cpu: &mut Cpu, counts: &mut [CacheCounts]) {
         for first in &self.firsts {
             counts[first.step.counts as usize].add(&first.counts);
@@ -198,7 +198,7 @@ impl Front {
         let (clock, traits) = (self.clock, self.traits);
         let mut instructions = 0;
         self.counts.references += refs.len() as u64;
-        // What changes with every piece is kept where the host has it in registers.
+        // Values that change with every piece are kept in the host's registers.
         let mut between = self.between;
         for r in refs {
             let passed = match traits {

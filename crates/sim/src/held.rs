@@ -1,8 +1,8 @@
-//! Which threads' batches are held in memory: no more than a bound, however many threads there are.
+//! The threads whose batches are held in memory: no more than a bound, however many threads there are.
 //!
-//! A thread that waits keeps the batch that it is in the midst of. Of a few threads that is little; a trace may have a million. Beyond the
-//! bound the batch that was got first is given up, and its thread gets it [again](crate::input::Input::again) when it goes on. What is
-//! simulated does not depend on it.
+//! A thread that waits keeps its unfinished batch. For a few threads that is little; a trace may have a million. Beyond
+//! the bound the batch that was got first is given up, and its thread gets it [again](crate::input::Input::again) when
+//! it goes on. The simulation does not depend on it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::input::{Batch, Input};
 
 /// Bytes of batches that a run holds; little in tests, so that all of them give batches up.
 const MOST: usize = if cfg!(test) { 1 << 19 } else { 128 << 20 };
-/// So many threads' batches are not even counted: they come to less.
+/// The batches of this many threads are not even counted: they are less than the bound.
 const FEW: usize = if cfg!(test) { 2 } else { 64 };
 
 pub struct Held {
@@ -26,7 +26,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// For a run of so many threads; `None` where all may keep their batches.
+    /// For a run of `threads` threads; `None` if all may keep their batches.
     pub fn new(threads: usize) -> Option<Held> {
         (threads > FEW).then(|| Held::at_most(MOST))
     }
@@ -68,13 +68,13 @@ impl Held {
     }
 }
 
-/// How far each thread of an input is, for whoever reads it in one order.
+/// The progress of each thread of an input, for readers that read it in one order.
 pub struct Places {
     places: Vec<Place>,
     held: Option<Held>,
 }
 
-/// How far a thread is.
+/// The progress of a thread.
 #[derive(Default)]
 pub struct Place {
     pub batch: Batch,
@@ -115,7 +115,7 @@ impl Places {
         }
     }
 
-    /// A thread's place, with something left in its batch; `None` for one that there is not, or that has come to its end.
+    /// A thread's place, with something left in its batch; `None` if the thread does not exist or has reached its end.
     pub fn at(&mut self, input: &mut dyn Input, thread: u32) -> Result<Option<&mut Place>, SimError> {
         let Some(place) = self.places.get_mut(thread as usize) else {
             return Ok(None);

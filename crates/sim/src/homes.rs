@@ -1,4 +1,4 @@
-//! Where pages are put: the policy's wish on first touch, and the frame that there is.
+//! The places of pages: the policy's wish on first touch, and the available frame.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub struct Homes {
     pub world: World,
     pub frames: Frames,
     pub counts: PageCounts,
-    /// Nodes that have become short of frames; the policy has yet to hear of them.
+    /// Nodes that have become short of frames; the policy has not been told yet.
     pub pressed: Vec<u32>,
     /// The hints that the policy was handed.
     pub hints: Option<Arc<RunHints>>,
-    /// Each page's first color, where that is asked for.
+    /// Each page's first color, if that is asked for.
     pub placements: Option<Vec<(Page, u32)>>,
 }
 
@@ -71,7 +71,7 @@ impl Homes {
         Ok(frame)
     }
 
-    /// The hints of policy `cdpc`, and what came of them.
+    /// The hints of policy `cdpc`, and their results.
     pub fn cdpc(&self) -> Option<results::Cdpc> {
         let hints = self.hints.as_ref()?;
         Some(hints.outcome(self.counts.colors_asked, self.counts.colors_honoured))

@@ -1,4 +1,4 @@
-//! Where references come from: a trace, or lists in memory.
+//! The source of references: a trace, or lists in memory.
 
 use std::collections::HashSet;
 
@@ -12,12 +12,12 @@ use crate::structures::Tables;
 /// A piece of a thread's stream.
 pub use trace::Batch;
 
-/// What is known of a thread before it runs.
+/// Known of a thread before it runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadAbout {
     /// Its address space: the index of its process.
     pub space: u32,
-    /// Whether some `Spawn` starts it; else it starts with the run.
+    /// True if some `Spawn` starts it; else it starts with the run.
     pub spawned: bool,
 }
 
@@ -34,7 +34,7 @@ pub trait Input: Send {
     fn threads(&self) -> &[ThreadAbout];
     /// The thread's next batch; false when there is none.
     fn next(&mut self, thread: u32, batch: &mut Batch) -> Result<bool, SimError>;
-    /// Whether [`Input::again`] can be called.
+    /// Returns whether [`Input::again`] can be called.
     fn repeats(&self) -> bool {
         false
     }
@@ -44,31 +44,31 @@ pub trait Input: Send {
     }
     /// The next run in recorded order.
     fn next_run(&mut self) -> Result<Option<Run>, SimError>;
-    /// Which sites wait for which; nothing where that is not known.
+    /// The sites that each site waits for; nothing if that is not known.
     fn dependences(&self) -> &[Dependence] {
         &[]
     }
-    /// How long instructions take that wait for each other, by site; nothing where that is not known.
+    /// The time of instructions that wait for each other, by site; nothing if that is not known.
     fn paces(&self) -> &[Pace] {
         &[]
     }
-    /// Branches that are foretold wrongly, by site; nothing where that is not known.
+    /// Mispredicted branches, by site; nothing if that is not known.
     fn mispredictions(&self) -> &[Misprediction] {
         &[]
     }
-    /// Whether its windows are warmed ([`Event::Counted`]): what comes before is carried out, and not counted.
+    /// Returns whether its windows are warmed ([`Event::Counted`]): everything before is carried out, and not counted.
     fn warmed(&self) -> bool {
         false
     }
-    /// Whether it has all that the program did from its start on.
+    /// Returns whether it has all of the program from its start on.
     fn is_whole(&self) -> bool {
         true
     }
-    /// How many references the program made of which windows are in the input, where that is known.
+    /// The number of the program's references whose windows are in the input, if that is known.
     fn of_references(&self) -> Option<u64> {
         None
     }
-    /// What names the input has for addresses, threads and sites.
+    /// The input's names for addresses, threads and sites.
     fn names(&self) -> Names<'_> {
         Names::default()
     }
@@ -91,13 +91,13 @@ pub struct Streams {
     pub arrays: Vec<Array>,
     /// The items of each thread.
     pub threads: Vec<Vec<Item>>,
-    /// The recorded order; where it is empty, thread after thread.
+    /// The recorded order; if it is empty, thread after thread.
     pub order: Vec<Run>,
-    /// Which sites wait for which.
+    /// The sites that each site waits for.
     pub dependences: Vec<Dependence>,
-    /// How long instructions take that wait for each other, by site.
+    /// The time of instructions that wait for each other, by site.
     pub paces: Vec<Pace>,
-    /// Branches that are foretold wrongly, by site.
+    /// Mispredicted branches, by site.
     pub mispredictions: Vec<Misprediction>,
     /// The instructions of the sites, and where these are in the source; empty where that is not known.
     pub sites: Vec<Site>,
@@ -125,7 +125,7 @@ impl Streams {
         phases
     }
 
-    /// Whether windows say where counting begins.
+    /// Returns whether windows say where counting begins.
     fn warmed(&self) -> bool {
         let counted = |item: &Item| matches!(item, Item::Event(Event::Counted { .. }));
         self.threads.iter().flatten().any(counted)

@@ -1,5 +1,5 @@
-//! The machine, laid out for simulation: numbered cache instances, who is served by which, and
-//! in what order a piece tries them.
+//! The machine, laid out for simulation: numbered cache instances, the instances that serve each cpu, and the order in
+//! which a piece tries them.
 
 use machine::{Cache, Index, Kind, Machine, Prefetch, Replacement, Write};
 
@@ -8,7 +8,7 @@ use crate::clock::{Units, units};
 use crate::error::SimError;
 use crate::sharing::Held;
 
-/// One kind of cache, as the simulator wants it.
+/// One kind of cache, in the simulator's form.
 pub struct Shape {
     pub name: String,
     pub level: u8,
@@ -16,7 +16,7 @@ pub struct Shape {
     pub sets: usize,
     pub ways: usize,
     pub hit: Units,
-    /// What a line takes that another core beneath it holds modified; 0: a hit.
+    /// The time of a line that another core beneath it holds modified; 0: a hit.
     pub transfer: Units,
     /// Lines of others come so far apart; 0: none come.
     pub others: Units,
@@ -25,7 +25,7 @@ pub struct Shape {
     pub inclusive: bool,
     pub replacement: Replacement,
     pub prefetch: Option<Prefetch>,
-    /// Whether the set is chosen by the virtual address.
+    /// True if the virtual address chooses the set.
     pub virtual_index: bool,
     pub index: SetIndex,
     /// Number of its first instance; the others follow.
@@ -114,8 +114,7 @@ impl Shape {
         (from, (from + self.cpus_per_instance).min(cpus))
     }
 
-    /// Whether placement decides the set: not with a virtual index, nor where the set lies in
-    /// the page offset.
+    /// Returns whether placement decides the set: not with a virtual index, nor if the set lies in the page offset.
     pub fn depends_on_placement(&self, page_bytes: u64) -> bool {
         match &self.index {
             _ if self.virtual_index => false,
@@ -125,7 +124,7 @@ impl Shape {
     }
 }
 
-/// What an instance is.
+/// The properties of an instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Index of its kind in [`Layout::caches`].
@@ -133,10 +132,9 @@ pub struct Place {
     /// Cpus that it serves, `[from, to)`.
     pub from: u32,
     pub to: u32,
-    /// Whether it serves one core only.
+    /// True if it serves one core only.
     pub private: bool,
-    /// Which arena its shadow is in, and its lane there: instances whose first core and lines are
-    /// the same share one.
+    /// The arena of its shadow, and its lane there: instances whose first core and lines are the same share one.
     pub arena: u32,
     pub lane: u32,
 }
@@ -156,9 +154,10 @@ pub struct Off {
     /// Bits of its line's number below the block's.
     pub finer: u8,
     pub virtual_index: bool,
-    /// What a line of it loses when another core reads the block: that it is dirty, and may be written freely.
+    /// The rights that its lines lose when another core reads the block: they are no longer dirty, and may no longer be
+    /// written freely.
     pub rights: u8,
-    /// Where the set is the low bits of the line's number: these bits.
+    /// If the set is the low bits of the line's number: these bits.
     mask: Option<u64>,
 }
 
@@ -197,9 +196,9 @@ pub struct Layout {
     /// The largest line: the unit of coherence.
     pub block_bits: u32,
     pub nodes: u32,
-    /// The kind of cache that the program's prefetches go to, where they do anything.
+    /// The kind of cache that the program's prefetches go to, if they do anything.
     pub software_prefetch: Option<usize>,
-    /// Whether cpus overlap.
+    /// True if cpus overlap.
     pub overlaps: bool,
 }
 
@@ -374,7 +373,7 @@ fn route(machine: &Machine, kind: Kind) -> Vec<usize> {
     levels.iter().filter_map(serving).collect()
 }
 
-/// What the simulator relies on; a machine that was loaded from a file keeps all of it.
+/// Checks the simulator's assumptions; a machine that was loaded from a file keeps all of them.
 fn check(machine: &Machine) -> Result<(), SimError> {
     let bad = |what: String| {
         Err(SimError::Machine {

@@ -1,7 +1,7 @@
 //! The simulated world: caches, TLBs, coherence, memory, clocks and classes of misses.
 //!
-//! `README.md` says exactly what is simulated. The way in is [`simulate`] for a trace and
-//! [`simulate_refs`] for references in memory; a machine, some policies and what to report make a [`Config`].
+//! `README.md` specifies exactly what is simulated. The way in is [`simulate`] for a trace and [`simulate_refs`] for
+//! references in memory; a machine, some policies and what to report make a [`Config`].
 #![forbid(unsafe_code)]
 
 mod back;

@@ -1,6 +1,6 @@
 //! Changes of when loads begin: several chains followed in turn, and prefetches of the program.
 //!
-//! README.md, "Changes", says which loads these are. Only a processor that overlaps has a use for them.
+//! README.md, "Changes", specifies these loads. Only a processor that overlaps uses them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::detail::{self, Names};
 use crate::error::SimError;
 use crate::overlap::Loads;
 
-/// What the changes of `config` come to; `dependences`: of the input.
+/// The result of the changes of `config`; `dependences`: of the input.
 pub fn changed(config: &Config, names: &Names, dependences: &[Dependence]) -> Result<Loads, SimError> {
     let mut loads = Loads::default();
     for change in &config.changes {
@@ -49,7 +49,7 @@ pub fn changed(config: &Config, names: &Names, dependences: &[Dependence]) -> Re
                     let site = names.sites.get(*site as usize);
                     site.is_some_and(|site| matches!(site.op, Op::Read | Op::Modify))
                 };
-                // What waits for a link is known no earlier than the link.
+                // A site that waits for a link is known no earlier than the link.
                 let known = |site: &u32| {
                     let on = waits.reached(*site);
                     !on.contains(site) && !on.iter().any(|on| waits.is_link(*on))
@@ -66,7 +66,7 @@ pub fn changed(config: &Config, names: &Names, dependences: &[Dependence]) -> Re
     Ok(loads)
 }
 
-/// Which sites wait for which.
+/// The sites that each site waits for.
 struct Waits<'a>(HashMap<u32, &'a [u32]>);
 
 impl Waits<'_> {
@@ -85,7 +85,7 @@ impl Waits<'_> {
         reached
     }
 
-    /// Whether a site waits for itself.
+    /// Returns whether a site waits for itself.
     fn is_link(&self, site: u32) -> bool {
         self.reached(site).contains(&site)
     }

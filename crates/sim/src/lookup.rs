@@ -70,7 +70,9 @@ pub fn look_up<const WAYS: usize>(
         Some(at) => Lookup::Hit(at),
         None => {
             counts.misses += 1;
-            Lookup::Miss(prior)
+            // A line that plain LRU would hold was passed over for want of reuse: a capacity miss.
+            let passed_over = prior == Prior::In && cache.plain_holds(place.set, place.line);
+            Lookup::Miss(if passed_over { Prior::Out } else { prior })
         }
     }
 }

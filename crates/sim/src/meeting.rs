@@ -1,14 +1,14 @@
-//! Where threads wait for each other at the windows of a trace.
+//! Has threads wait for each other at the windows of a trace.
 //!
-//! A window was recorded at one moment, and stands in the streams of all threads that lived then. By the clocks a thread that
-//! then slept would run through all windows that it slept through at once, and end them for those that work. So each waits
-//! at a window until all have come there.
+//! A window was recorded at one moment, and stands in the streams of all threads that lived then. By the clocks a
+//! thread that then slept would run through all windows that it slept through at once, and end them for those that
+//! work. So each waits at a window until all have reached it.
 
 use trace::Event;
 
 use crate::synchronization::Readiness;
 
-/// Where a window begins, or where it is counted from; in the order in which they come.
+/// The beginning of a window, or the point from which it is counted; in the order in which they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub index: u32,
@@ -26,14 +26,14 @@ impl Place {
     }
 }
 
-/// How far threads have come.
+/// The progress of threads.
 #[derive(Debug)]
 pub struct Meeting {
     /// The last place that each thread came to.
     come: Vec<Option<Place>>,
     /// Threads that wait, with where.
     waiting: Vec<(Place, u32)>,
-    /// Up to here nobody waits any more.
+    /// Up to here no thread waits any more.
     met: Option<Place>,
 }
 
@@ -46,7 +46,7 @@ impl Meeting {
         }
     }
 
-    /// A thread comes to a place. Whether it waits there is known when [`Meeting::met`] was asked.
+    /// A thread reaches a place. Only after [`Meeting::met`] was asked it is known whether it waits there.
     pub fn comes(&mut self, thread: u32, place: Place) {
         let come = &mut self.come[thread as usize];
         *come = (*come).max(Some(place));
@@ -55,7 +55,7 @@ impl Meeting {
         }
     }
 
-    /// Whether a thread that came to a place waits there.
+    /// Returns whether a thread that came to a place waits there.
     pub fn waits(&self, thread: u32, place: Place) -> Readiness {
         match self.waiting.contains(&(place, thread)) {
             true => Readiness::Waiting,
@@ -68,7 +68,7 @@ impl Meeting {
         self.waiting.iter().map(|(place, _)| *place).min()
     }
 
-    /// The first place at which somebody waits, if all threads that live have come to it.
+    /// The first place at which a thread waits, if all living threads have reached it.
     pub fn met(&self, is_alive: impl Fn(u32) -> bool) -> Option<Place> {
         let first = self.first()?;
         let mut come = self.come.iter().zip(0..);

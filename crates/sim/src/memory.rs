@@ -17,14 +17,14 @@ pub struct Memory {
     pub dirty_remote: Units,
     /// Time that one transfer takes of each node; 0: no contention.
     transfer: Vec<Units>,
-    /// Whether none is contended.
+    /// True if none is contended.
     endless: bool,
     /// The same for an upgrade.
     upgrade: Vec<Units>,
     busy_until: Vec<Units>,
-    /// Where cpus overlap, when the latest request was asked for.
+    /// If cpus overlap, the time of the latest request.
     latest: Option<Vec<Units>>,
-    /// What occupied the nodes.
+    /// The transfers that occupied the nodes.
     pub moved: Moved,
 }
 
@@ -86,7 +86,7 @@ impl Memory {
         }
     }
 
-    /// What misses and actions take, as policies may weigh them.
+    /// The cost of misses and actions, as policies may weigh them.
     pub fn prices(machine: &Machine, cost: Costs, following: Following) -> Arc<Prices> {
         let memory = Memory::new(machine, 1);
         let ns = |latency: &Units| *latency as f64 / (1u64 << 20) as f64;
@@ -108,7 +108,7 @@ impl Memory {
         self.latency[from as usize * self.nodes + to as usize]
     }
 
-    /// Whether its bandwidth is without bound, so that transfers need not be reported.
+    /// Returns whether its bandwidth is without bound, so that transfers need not be reported.
     #[inline(always)]
     pub fn is_endless(&self) -> bool {
         self.endless
@@ -125,7 +125,7 @@ impl Memory {
         self.occupy(node, now, time)
     }
 
-    /// A block goes to memory; nobody waits for it.
+    /// A block goes to memory; no cpu waits for it.
     #[inline(always)]
     pub fn write_back(&mut self, node: u32, now: Units) {
         if !self.endless {
@@ -148,8 +148,8 @@ impl Memory {
         if time == 0 {
             return 0;
         }
-        // Cpus that overlap do not ask in the order in which their pieces are carried out: who asks earlier than another
-        // waits for what there is to do then, and not for the other's moment.
+        // Cpus that overlap do not ask in the order in which their pieces are carried out: a cpu that asks earlier than
+        // another waits for the work pending then, and not for the other's moment.
         if let Some(latest) = &mut self.latest {
             let latest = &mut latest[node as usize];
             *latest = now.max(*latest);
@@ -161,7 +161,7 @@ impl Memory {
         start - now
     }
 
-    /// How long the nodes were occupied by data, by what went to memory, and by upgrades, all nodes together.
+    /// The time that the nodes were occupied by data, by write-backs, and by upgrades, all nodes together.
     pub fn occupied(&self) -> [Units; 3] {
         let Moved {
             data,

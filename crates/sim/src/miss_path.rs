@@ -1,5 +1,5 @@
-//! What happens to a piece that its first cache cannot serve: lookups outwards, memory, fills,
-//! evictions, writes that are passed on, and whose stall it was.
+//! Carries out a piece that its first cache cannot serve: lookups outwards, memory, fills, evictions, writes that are
+//! passed on, and the attribution of its stall.
 
 use crate::cache::{BROUGHT, DIRTY, Gone, PERM, WATCH};
 use crate::clock::UNCLASSED;
@@ -27,13 +27,13 @@ pub enum Missed {
     Unclassed,
 }
 
-/// Where on its route a piece begins, and what is known by then.
+/// The point on its route where a piece begins, and the knowledge at that point.
 #[derive(Clone, Copy)]
 pub struct Start {
     level: usize,
-    /// The cache at `level` was looked up, in vain; what its shadow knew of the line.
+    /// The lookup of the cache at `level` missed; holds its shadow's knowledge of the line.
     missed: Option<Prior>,
-    /// A write that was passed on: ownership is settled, and nobody waits.
+    /// A write that was passed on: ownership is settled, and no cpu waits.
     passed: bool,
 }
 
@@ -46,7 +46,7 @@ impl Start {
         }
     }
 
-    /// At the first level, which was looked up in vain.
+    /// At the first level, whose lookup missed.
     pub fn missed(prior: Prior) -> Self {
         Start {
             missed: Some(prior),
@@ -86,7 +86,7 @@ impl Engine {
             }
         }
         let mut supply = Supply::Memory;
-        // Whether accesses to the lines must be looked at until the class of a miss is known.
+        // True if accesses to the lines must be looked at until the class of a miss is known.
         let mut waits = COHERENT && CLASSES;
         if COHERENT && !start.passed {
             waits = CLASSES && self.seen(a);
@@ -140,8 +140,8 @@ impl Engine {
         found
     }
 
-    /// Those who watch lookups see one, of the cache at a step: its prefetcher, and the detail. `position`: of the line
-    /// that was hit; of a first cache only where its prefetcher wants to know.
+    /// The prefetcher of the cache at a step, and the detail, see a lookup of it. `position`: of the line that was hit;
+    /// for a first cache only if its prefetcher wants to know.
     #[inline(always)]
     pub fn looked_up(&mut self, a: &Access, at: usize, hit: bool, position: Option<usize>) {
         if self.prefetchers.is_some() {
@@ -171,7 +171,7 @@ impl Engine {
         Missed::Classed(class)
     }
 
-    /// Whether this is a sharing miss, and what is known of its class.
+    /// Decides whether this is a sharing miss, and what is known of its class.
     #[inline]
     fn sharing(&mut self, a: &Access, step: &Step, line: u32) -> Option<Missed> {
         let instance = step.instance;
@@ -262,8 +262,8 @@ impl Engine {
         }
     }
 
-    /// A piece's stall belongs to the outermost cache that missed it. `beyond`: of the stall, where no cache on the path
-    /// served it.
+    /// A piece's stall belongs to the outermost cache that missed it. `beyond`: part of the stall, if no cache on the
+    /// path served it.
     #[inline(always)]
     fn blame(&mut self, at: usize, missed: Missed, stall: u64, beyond: u64) {
         let step = self.steps.get(at);
@@ -318,7 +318,7 @@ impl Engine {
         }
         let mut dirty = state & DIRTY != 0;
         if step.inclusive && self.take_out_above(a.who.cpu, kind, instance as usize, line) && !dirty {
-            // Dirty by what was taken out above; the fill has counted those that were dirty themselves.
+            // Dirty from lines removed above; the fill has counted those that were dirty themselves.
             self.counts[step.counts as usize].writebacks += 1;
             dirty = true;
         }
@@ -370,9 +370,10 @@ impl Engine {
                 }
                 for part in line << finer..(line + 1) << finer {
                     let set = self.set_of(above, part);
-                    let Some(state) = self.caches[number].remove(set, part) else {
-                        continue;
-                    };
+                    let cache = &mut self.caches[number];
+                    let Some(at) = cache.find(set, part) else { continue };
+                    let state = cache.state(at);
+                    cache.take(set, at);
                     if state & WATCH != 0 {
                         self.unheld(above, number as u32, part);
                     }

@@ -1,8 +1,8 @@
 //! The fast way to compare policies of homes: the caches are simulated once, and every policy decides over the stream of
 //! misses that came out, with fixed costs for each page that it moves (Verghese96, section 6.1).
 //!
-//! [`record`] makes a [`MissStream`] from a trace, [`replay`] runs a policy over it. What the full simulation has and this
-//! has not is said in README.md, "Streams of misses".
+//! [`record`] makes a [`MissStream`] from a trace, [`replay`] runs a policy over it. README.md, "Streams of misses",
+//! lists what the full simulation has and this has not.
 
 mod chains;
 mod hot;

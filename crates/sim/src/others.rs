@@ -1,10 +1,10 @@
 //! Lines that others bring into a cache which they share with the simulated machine: programs in other virtual machines,
 //! or beside the simulated one. The contract's section "Others in a shared cache".
 //!
-//! Each set has its turn once a round, and gets no line, one, or a few: one on average, as many as chance would have it if every
-//! line came to some set. So a line that is not used for a while is lost more and more probably, and not at one moment.
-//! Nobody looks at a set between two lookups, so the lines that came to it in between are taken in at the second. That costs nothing
-//! where no others are.
+//! Each set has its turn once a round, and gets no line, one, or a few: one on average, as many as chance would have it
+//! if every line came to some set. So a line that is not used for a while is lost more and more probably, and not at
+//! one moment. A set does not change between two lookups, so the lines that came to it in between are taken in at the
+//! second. That costs nothing if there are no others.
 
 use policy::Random;
 
@@ -17,11 +17,11 @@ use crate::lookup::{SetLine, take_in};
 use crate::pieces::Access;
 use crate::steps::Step;
 
-/// What has come to one instance.
+/// The lines that have come to one instance.
 struct Came {
     /// From one set's turn to the next's.
     apart: Units,
-    /// Of the instance and the run: what chance depends on.
+    /// Of the instance and the run: the seed of chance.
     key: u64,
     /// Turns that were looked at, by set.
     turns: Vec<u64>,
@@ -48,7 +48,7 @@ impl Others {
 }
 
 impl Came {
-    /// How many lines have come to a set by now and were not taken in yet, up to `most`; they are now.
+    /// The number of lines that have come to a set by now and were not taken in yet, up to `most`; they are now.
     fn fresh_of_set(&mut self, set: usize, now: Units, most: u64) -> u64 {
         let sets = self.turns.len();
         // Turn number 0 is that of set 0, one distance after the beginning.
@@ -139,10 +139,10 @@ mod tests {
         let fresh: Vec<u64> = (0..4).map(|set| came.fresh_of_set(set, 65, 100)).collect();
         assert_eq!(fresh, [lines(0, 0..2), lines(1, 0..2), lines(2, 0..1), lines(3, 0..1)]);
         assert_eq!(came.fresh_of_set(0, 65, 100), 0);
-        // A clock behind the latest takes nothing back.
+        // A clock before the latest takes nothing back.
         assert_eq!(came.fresh_of_set(0, 10, 100), 0);
         assert_eq!(came.fresh_of_set(0, 4010, 1000), lines(0, 2..101));
-        // No more than asked for, whatever the number of turns.
+        // No more than asked for, for any number of turns.
         assert_eq!((came.fresh_of_set(3, 4010, 16), came.turns[3]), (16, 100));
         assert_eq!((came.fresh_of_shadow(65), came.fresh_of_shadow(109)), (6, 4));
     }

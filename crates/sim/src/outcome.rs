@@ -1,4 +1,5 @@
-//! What a simulation found: a [`results::Outcome`] for each policy, and what is looked at further but not reported.
+//! The result of a simulation: a [`results::Outcome`] for each policy, and data that is examined further but not
+//! reported.
 
 mod stall;
 mod threads;
@@ -24,21 +25,21 @@ use crate::memory::Memory;
 
 pub use threads::{Sharing, ThreadSet};
 
-/// A policy's run: what is reported of it, and what others can go on from.
+/// A policy's run: its report, and data for further computation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {
     pub outcome: Outcome,
     /// The hints that the policy was given, and how they came about.
     pub hints: Option<Arc<RunHints>>,
-    /// Which color each page had at first, in the order in which they were touched, where asked for.
+    /// The first color of each page, in the order in which they were touched, if asked for.
     pub placements: Vec<(Page, u32)>,
-    /// Each structure's misses alone in a part of the outermost cache, where asked for.
+    /// Each structure's misses alone in a part of the outermost cache, if asked for.
     pub curves: Option<CurvesOutcome>,
-    /// What was measured of why data misses, where asked for.
+    /// The measurements of why data misses, if asked for.
     pub evidence: Option<Evidence>,
-    /// Misses that went to other nodes, where asked for.
+    /// Misses that went to other nodes, if asked for.
     pub remote: Option<OtherNodes>,
-    /// Which threads share which lines, where asked for.
+    /// The threads that share each line, if asked for.
     pub sharing: Option<Sharing>,
 }
 
@@ -51,7 +52,7 @@ pub struct OtherNodes {
     pub traffic: Vec<Vec<u64>>,
 }
 
-/// What a run has counted.
+/// The counts of a run.
 pub struct Tally<'a> {
     pub layout: &'a Layout,
     /// By cpu and kind of cache.
@@ -59,17 +60,17 @@ pub struct Tally<'a> {
     pub cpus: &'a [Cpu],
     pub homes: &'a Homes,
     pub memory: &'a Memory,
-    /// By cpu, where the machine carries prefetches out.
+    /// By cpu, if the machine carries prefetches out.
     pub software_prefetch: &'a [Prefetches],
     /// Pages touched.
     pub pages: usize,
-    /// Whether page faults take time.
+    /// True if page faults take time.
     pub faults: bool,
     pub classes: bool,
     pub knows_instructions: bool,
 }
 
-/// Builds what is reported of a run that has ended. `used`: the cpus that threads were on.
+/// Builds the report of a run that has ended. `used`: the cpus that threads were on.
 pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> Simulated {
     let machine = &config.machine;
     let has_tlb = machine.tlb.is_some();
@@ -175,7 +176,7 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
     }
 }
 
-/// `late`: whether lines may be found that have not come.
+/// `late`: lines may be found that have not come.
 fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool, late: bool) -> Cache {
     let prefetches = shape.prefetch.is_some();
     let class: [Option<u64>; CLASSES] = counts.classes.map(|count| classes.then_some(count));
@@ -216,7 +217,7 @@ fn of_stall(counts: &CacheCounts, classes: bool, late: bool) -> Stall {
     }
 }
 
-/// Of a cpu that no thread was on.
+/// For a cpu without threads.
 fn no_time(classes: bool) -> Time {
     Time {
         stall_by_class: Some(stall::by_class(&Spent::default(), &[], classes, 0)),

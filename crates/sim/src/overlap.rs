@@ -1,9 +1,9 @@
 //! Processors that overlap: a load that has not come holds its cpu up only where nothing else can go on.
 //!
-//! What exactly happens is in "A processor that overlaps" of the contract. A cpu's clock is the time at which its last
-//! instruction left. How far the entering of instructions is ahead of that follows from what it was held up for within
-//! the last `window` instructions, which is all that is kept of them. So what a piece is waited for is known when it is
-//! carried out, and is put down to it there and then.
+//! The exact rules are in "A processor that overlaps" of the contract. A cpu's clock is the time at which its last
+//! instruction left. The lead of the entering of instructions over that follows from its delays within the last
+//! `window` instructions; nothing else is kept of these. So the wait for a piece is known when it is carried out, and
+//! is attributed to it at once.
 
 mod asks;
 mod branches;
@@ -33,7 +33,7 @@ const PREFETCH: Units = 2;
 /// The cpus of a machine with `[core]`.
 pub struct Overlap {
     window: u64,
-    /// What `window - 1` instructions take.
+    /// The time of `window - 1` instructions.
     ahead: Units,
     /// For so long a walk keeps a walker.
     walk: Units,
@@ -45,14 +45,14 @@ pub struct Overlap {
     depends: Depends,
     paces: Vec<Takes>,
     branches: Option<Branches>,
-    /// By instance and place in it: when the line there comes.
+    /// By instance and place in it: the time at which the line there comes.
     coming: Vec<Vec<Coming>>,
     /// When lines come that are taken in now.
     pub comes: Coming,
     at_hand: AtHand,
 }
 
-/// What the instructions of a site's reference take beyond [`Overlap::period`].
+/// The time that the instructions of a site's reference take beyond [`Overlap::period`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Takes {
     /// Each, because it waits for others.
@@ -61,7 +61,7 @@ struct Takes {
     more: Units,
 }
 
-/// When a line comes to the cpu that asked for it.
+/// The time at which a line comes to the cpu that asked for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Coming {
     at: Units,
@@ -75,7 +75,7 @@ pub const HERE: Coming = Coming {
     from: From::Cache,
 };
 
-/// Who gives a line.
+/// The supplier of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Cache,
@@ -83,7 +83,7 @@ pub enum From {
     Remote,
 }
 
-/// The piece at hand.
+/// The current piece.
 #[derive(Clone, Copy, Debug, Default)]
 struct AtHand {
     /// It is not of a fetch.
@@ -95,7 +95,7 @@ struct AtHand {
     /// A write alone.
     store: bool,
     refill: Units,
-    /// When what its address comes from has come.
+    /// The time at which the source of its address has come.
     address: Units,
     /// When its instruction entered.
     entered: Units,
@@ -104,7 +104,7 @@ struct AtHand {
     /// The first piece of its reference.
     first: bool,
     upgrade: Option<Upgrade>,
-    /// What it was waited for in all, without the translation, and what of the translation was waited for.
+    /// The total wait for it, without the translation, and the wait for the translation.
     waited: Units,
     translation: Units,
 }
@@ -155,7 +155,7 @@ impl Overlap {
         }))
     }
 
-    /// From when on the store buffer has room.
+    /// The time from which the store buffer has room.
     fn room(&self, cpu: u32) -> Units {
         let stores = &self.lanes[cpu as usize].stores;
         match stores.len() < self.store_buffer {
@@ -165,7 +165,7 @@ impl Overlap {
     }
 }
 
-/// By site: what its instructions take beyond `period`.
+/// By site: the time that its instructions take beyond `period`.
 fn beyond(machine: &Machine, period: Units, paces: &[Pace], loads: &Loads) -> Vec<Takes> {
     let mut beyond = Vec::new();
     let mut of = |site: u32, takes: &dyn Fn(&mut Takes)| {
@@ -186,7 +186,7 @@ fn beyond(machine: &Machine, period: Units, paces: &[Pace], loads: &Loads) -> Ve
     beyond
 }
 
-/// What an instruction takes.
+/// The time of an instruction.
 pub fn period(machine: &Machine) -> Units {
     let each = machine.core.map_or(1.0, |core| core.instructions_per_clock);
     crate::clock::units(1000.0 / machine.clock_mhz / each)
@@ -206,8 +206,8 @@ impl Engine {
         self.work(number, instructions);
     }
 
-    /// The instructions of a reference have passed; they may have waited for each other, and a branch among them may have been
-    /// foretold wrongly.
+    /// The instructions of a reference have passed; they may have waited for each other, and a branch among them may
+    /// have been mispredicted.
     #[inline(always)]
     pub fn passed(&mut self, who: Who, site: u32, instructions: u64) {
         let Some(overlap) = &mut self.overlap else { return };
@@ -240,7 +240,7 @@ impl Engine {
         }
     }
 
-    /// Branches before a reference were foretold wrongly, which takes so long once they know their way.
+    /// Branches before a reference were mispredicted, which costs `takes` once they are resolved.
     #[inline(never)]
     fn mispredicted(&mut self, who: Who, site: u32, takes: Units) {
         let Some(overlap) = &mut self.overlap else { return };
@@ -254,11 +254,11 @@ impl Engine {
         cpu.spent.busy += time;
     }
 
-    /// A piece was found in its first cache, at this place, by a cpu that nothing moves: whether nobody can wait for it, not even
-    /// later, so that all of it is what was counted.
+    /// A piece was found in its first cache, at this place, by a cpu that nothing moves. Returns whether nothing can
+    /// wait for it, not even later, so that it only has to be counted.
     ///
-    /// What comes before instructions enter by now holds nobody up: the entering only goes on. So a load that others wait for
-    /// is no matter where everything that its thread ever waited for has come by then, and its line too.
+    /// Lines that come before instructions enter by now delay nothing: the entering only goes on. So a load that others
+    /// wait for does not matter if everything that its thread ever waited for has come by then, and its line too.
     #[inline(always)]
     pub fn waits_for_nothing(&mut self, who: Who, op: Op, site: u32, place: usize) -> bool {
         let Some(overlap) = &mut self.overlap else { return true };
@@ -287,13 +287,13 @@ impl Engine {
         let enters = lane.entered_at_the_earliest(clock, overlap.ahead);
         let nothing = coming.max(overlap.depends.latest(who.thread)) <= enters;
         if nothing {
-            // So has that of the reference's other pieces.
+            // The address of the reference's other pieces is known too.
             overlap.at_hand.address = 0;
         }
         nothing
     }
 
-    /// The right to write costs so much; where cpus overlap that is part of what its piece takes.
+    /// The right to write costs this much; if cpus overlap that is part of the time of its piece.
     #[inline]
     pub fn upgrade_takes(&mut self, a: &Access, cost: Units, counts: u32, cached: bool) {
         if let Some(overlap) = &mut self.overlap
@@ -315,8 +315,8 @@ impl Engine {
         }
     }
 
-    /// A piece is served: what it takes by itself is `base`, from `from`, if `found` (the cache, and the place in it) has
-    /// the line by then. The cpu's clock goes on; returns how much of that is for `base`.
+    /// A piece is served: its own time is `base`, from `from`, if `found` (the cache, and the place in it) has the line
+    /// by then. The cpu's clock goes on. Returns how much of that is for `base`.
     #[inline(always)]
     pub fn served(&mut self, a: &Access, base: Units, from: From, found: Option<(&Step, usize)>) -> Units {
         if self.overlap.is_none() {
@@ -379,7 +379,7 @@ impl Engine {
                 (wait, 0)
             }
         };
-        // It waits for the end of what the piece takes.
+        // It waits for the end of the piece's time.
         let late = wait.min(late);
         let for_upgrade = (wait - late).min(upgrade_takes);
         let tlb = wait.saturating_sub(takes).min(refill);
@@ -407,7 +407,7 @@ impl Engine {
         wait - late - for_upgrade - tlb
     }
 
-    /// What the piece at hand was waited for, without the translation.
+    /// The wait for the current piece, without the translation.
     #[inline(always)]
     pub fn waited_for(&self, a: &Access) -> Units {
         match &self.overlap {
@@ -416,7 +416,7 @@ impl Engine {
         }
     }
 
-    /// What of the translation of the piece at hand was waited for: where cpus overlap, a walk may go on beside other work.
+    /// The wait for the translation of the current piece: if cpus overlap, a walk may go on beside other work.
     ///
     /// Pre: the TLB missed.
     #[inline(always)]

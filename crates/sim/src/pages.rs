@@ -1,4 +1,4 @@
-//! The page table: virtual pages to dense page numbers, and what is known of each page.
+//! The page table: virtual pages to dense page numbers, and the data of each page.
 //!
 //! A page gets a number when it is first touched. Each frame that holds a page, or a replica of
 //! it, is a *copy* with a number of its own; lines are numbered through the copies, so that
@@ -150,7 +150,7 @@ impl PageTable {
     }
 }
 
-/// Where a leaf found lately is remembered. Threads' data often lies a power of two apart: all bits of the
+/// The place where a recently found leaf is remembered. Threads' data often lies a power of two apart: all bits of the
 /// chunk's number take part (Fibonacci hashing, Knuth 6.4).
 #[inline(always)]
 fn place(space: u32, chunk: u64) -> usize {

@@ -1,6 +1,6 @@
-//! How a reference is carried out: cut into pieces, of which each finds its page and goes to the
-//! first cache of its route. The common case, a hit there that nobody else has to know of, ends
-//! here; what lies beyond is in [`crate::miss_path`].
+//! Carries out a reference: cuts it into pieces, of which each finds its page and goes to the first
+//! cache of its route. The common case, a hit there that concerns nothing else, ends here;
+//! [`crate::miss_path`] has the levels beyond.
 
 use trace::{Op, Ref};
 
@@ -15,7 +15,7 @@ use crate::overlap::From;
 use crate::recency::Prior;
 use crate::steps::Step;
 
-/// Who makes a reference.
+/// The maker of a reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Who {
     pub cpu: u32,
@@ -31,26 +31,26 @@ pub struct Access {
     pub page: u32,
     pub copy: u32,
     pub virtual_address: u64,
-    /// The same as the program has it, which is what data is named by.
+    /// The program's own address, by which data is named.
     pub named_address: u64,
     pub physical_address: u64,
     pub bytes: u32,
     pub pc_site: u32,
     pub write: bool,
-    /// Whether it fills caches that do not allocate on writes: reads, and writes that also read.
+    /// True if it fills caches that do not allocate on writes: reads, and writes that also read.
     pub reads: bool,
     pub fetch: bool,
     /// The moment at which transfers are asked for.
     pub now: Units,
 }
 
-/// What the first cache of its route did for a piece.
+/// The result of the first cache of a piece's route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Done,
     /// There is none.
     None,
-    /// It missed; what its shadow knew of the line.
+    /// It missed; holds its shadow's knowledge of the line.
     Missed(Prior),
     /// It hit, at this position, and that is not all.
     Care(usize),
@@ -58,12 +58,12 @@ enum First {
     Seen(usize),
     /// It hit, at this position, a line that the program asked for ahead of use.
     SoftwarePrefetched(usize),
-    /// It hit, at this position; what that takes is another matter.
+    /// It hit, at this position; its time is computed elsewhere.
     Overlaps(usize),
 }
 
 impl First {
-    /// Where the line was, if somebody may still want to know.
+    /// The position of the line, if it may still be needed.
     fn position(self) -> Option<usize> {
         match self {
             First::Done | First::None | First::Missed(_) => None,
@@ -134,7 +134,7 @@ impl Engine {
         self.detail_passed(who, r.site);
     }
 
-    /// Cuts what a reference accesses into pieces.
+    /// Cuts the bytes of a reference into pieces.
     #[inline(always)]
     fn pieces<const COHERENT: bool, const CLASSES: bool>(
         &mut self,
@@ -181,7 +181,7 @@ impl Engine {
                 let refill = self.translate(who.cpu, who.space, number);
                 let cpu = &mut self.cpus[who.cpu as usize];
                 cpu.counts.tlb_misses += 1;
-                // Where cpus overlap, the translation is part of what the piece takes.
+                // If cpus overlap, the translation is part of the piece's time.
                 if self.overlap.is_none() || r.op == Op::Fetch {
                     cpu.clock += refill;
                     cpu.spent.tlb += refill;
@@ -233,7 +233,8 @@ impl Engine {
         self.go_on::<COHERENT, CLASSES>(&access, first, tlb_missed)
     }
 
-    /// What the first cache leaves of a piece, and who wants to know of it.
+    /// Continues with the rest of a piece after the first cache, and with those that want to know
+    /// of it.
     #[inline(never)]
     fn go_on<const COHERENT: bool, const CLASSES: bool>(
         &mut self,
@@ -277,8 +278,8 @@ impl Engine {
         }
     }
 
-    /// Looks a piece up in the first cache of its route, and does all that there is to do where
-    /// it hits and nobody else has to know.
+    /// Looks a piece up in the first cache of its route, and does everything for a hit that
+    /// concerns nothing else.
     #[inline(always)]
     fn first_cache<const COHERENT: bool, const CLASSES: bool>(
         &mut self,

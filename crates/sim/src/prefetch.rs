@@ -1,9 +1,9 @@
 //! Stream prefetchers: caches that see a page being walked through, and bring the lines ahead. Those of
 //! [`crate::stride_prefetch`] are asked beside them.
 //!
-//! After each piece the caches that were looked up for it are gone through, innermost first. What
-//! makes a stream, and where a line comes from, stands in "Prefetching" of the contract. On machines with several cpus
-//! bringing is a read, as far as the others are concerned.
+//! After each piece the caches that were looked up for it are gone through, innermost first. "Prefetching" of the
+//! contract defines a stream, and the source of its lines. On machines with several cpus a prefetch is a read for the
+//! other cpus.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ use crate::stride_prefetch::{Ahead, Strides};
 pub struct Prefetchers {
     /// By instance.
     tables: Vec<Option<Streams>>,
-    /// The prefetching caches that the piece at hand looked up: their steps, and whether they missed.
+    /// The prefetching caches that the current piece looked up: their steps, and whether they missed.
     seen: Vec<(usize, bool)>,
 }
 
@@ -77,7 +77,7 @@ impl Prefetchers {
         })
     }
 
-    /// Whether an instance has a prefetcher.
+    /// Returns whether an instance has a prefetcher.
     #[inline(always)]
     pub fn follow(&self, instance: usize) -> bool {
         self.tables[instance].is_some()
@@ -100,12 +100,12 @@ impl Streams {
         }
     }
 
-    /// Whether a lookup in this page asks what lies beside it.
+    /// Returns whether a lookup in this page asks for the lines beside it.
     fn wants_beside(&self, copy: u32) -> bool {
         self.limits.runs_on && !self.streams.iter().any(|stream| stream.copy == copy)
     }
 
-    /// Sees a lookup of a line of a page that has `lines`; what is to be brought.
+    /// Sees a lookup of a line of a page that has `lines` lines. Returns the lines to be brought.
     fn see(&mut self, copy: u32, line: u32, lines: u32, beside: Beside) -> Wanted {
         let Some(at) = self.streams.iter().position(|stream| stream.copy == copy) else {
             return self.enter(copy, line, lines, beside);
@@ -159,7 +159,7 @@ impl Streams {
         self.wanted()
     }
 
-    /// What the stream seen most recently brings.
+    /// The lines that the stream seen most recently brings.
     fn wanted(&self) -> Wanted {
         let stream = self.streams.first()?;
         let ahead = match self.limits.runs_on {
@@ -171,7 +171,7 @@ impl Streams {
 }
 
 impl Engine {
-    /// A cache was looked up for a piece, at a step of its route; `found`: where the line was.
+    /// A cache was looked up for a piece, at a step of its route; `found`: the place of the line.
     pub fn prefetcher_sees(&mut self, a: &Access, at: usize, found: Option<usize>) {
         let Some(prefetchers) = &mut self.prefetchers else {
             return;
@@ -276,7 +276,7 @@ impl Engine {
         self.prefetchers = Some(prefetchers);
     }
 
-    /// Brings what a stride leads to from a piece, to the cache at a step of its route.
+    /// Brings the lines that a stride from a piece leads to, to the cache at a step of its route.
     fn bring_steps(&mut self, a: &Access, at: usize, ahead: Ahead) {
         let page_bits = self.layout.page_bits;
         let within = (1u64 << page_bits) - 1;
@@ -292,7 +292,7 @@ impl Engine {
         }
     }
 
-    /// The same piece so many virtual pages further on (back, below 0), if that page has a frame which the cpu may use.
+    /// The same piece `pages` virtual pages further on (back, below 0), if that page has a frame which the cpu may use.
     fn beside(&mut self, a: &Access, pages: i64) -> Option<Access> {
         let (space, number) = (a.who.space, a.virtual_address >> self.layout.page_bits);
         let number = number.checked_add_signed(pages)?;
@@ -313,7 +313,7 @@ impl Engine {
         })
     }
 
-    /// Whether the cache at a step holds the line of a piece; nothing is counted.
+    /// Returns whether the cache at a step holds the line of a piece; nothing is counted.
     pub fn holds(&mut self, a: &Access, at: usize) -> bool {
         let step = self.steps.get(at);
         self.others_come(a, &step);
@@ -371,7 +371,7 @@ impl Engine {
             }
             match self.coherent {
                 true => {
-                    // A cache further out may have the line, and its miss no class yet: what hits nearer is seen too.
+                    // A cache further out may have the line while its miss has no class yet: nearer hits are seen too.
                     let waits = self.classes && self.undecided(&a);
                     self.fill::<true>(&a, outer - first, &step, waits);
                 }
@@ -395,7 +395,7 @@ impl Engine {
 mod tests {
     use super::*;
 
-    /// What a table of `streams` streams, 4 lines ahead, answers to lookups of (page, line).
+    /// The answers of a table of `streams` streams, 4 lines ahead, to lookups of (page, line).
     fn answers(streams: u32, lookups: &[(u32, u32)]) -> Vec<Option<Direction>> {
         let mut table = Streams::new(Prefetch::new(streams, 4));
         let mut direction = |&(page, line): &(u32, u32)| {
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn two_lines_in_order_make_a_stream() {
         let walk = [(7, 0), (7, 0), (7, 1), (7, 1), (7, 5), (7, 4), (7, 3), (7, 8), (7, 9)];
-        // 4 is against the direction and 8 too far: each begins anew.
+        // 4 is against the direction and 8 too far: each starts a new stream.
         assert_eq!(answers(1, &walk), [None, None, UP, None, UP, None, DOWN, None, UP]);
     }
 

@@ -9,11 +9,11 @@
 //! when the set is too full. This touches far less memory than relinking a list does.
 //!
 //! The positions are kept in an [`Arena`], which several sets of the same keys can share, so that
-//! what they know of one key lies side by side.
+//! their positions of one key lie side by side.
 
 use sys::arrays::{Array, prefetch};
 
-/// What was known of a key before it was used.
+/// The state of a key before its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prior {
     /// Never used.
@@ -35,7 +35,7 @@ pub struct Arena {
     lanes: u32,
     /// Keys are kept in chunks of `1 << chunk_bits`, made when one of theirs is first used.
     chunk_bits: u32,
-    /// Where each chunk begins in `last`.
+    /// The start of each chunk in `last`.
     chunks: Vec<u32>,
     last: Array<u32>,
 }
@@ -54,11 +54,11 @@ pub struct Recency {
 const NO_CHUNK: u32 = u32::MAX;
 /// A log entry whose key was used again, or taken out.
 const STALE: u32 = u32::MAX;
-/// A log entry of a key that nobody asks for.
+/// A log entry of a key that is never asked for.
 const OTHERS: u32 = u32::MAX - 1;
 
 impl Arena {
-    /// `chunk_bits`: keys that agree but for so many low bits are likely to be used together.
+    /// `chunk_bits`: keys that differ only in this many low bits are likely to be used together.
     pub fn new(lanes: u32, chunk_bits: u32) -> Self {
         Arena {
             lanes,
@@ -68,7 +68,7 @@ impl Arena {
         }
     }
 
-    /// Where a key's lanes are, if it was ever used.
+    /// The place of a key's lanes, if it was ever used.
     #[inline(always)]
     fn existing(&self, key: u32) -> Option<usize> {
         let &start = self.chunks.get((key >> self.chunk_bits) as usize)?;
@@ -97,7 +97,7 @@ impl Arena {
         start + ((key & ((1 << self.chunk_bits) - 1)) * self.lanes) as usize
     }
 
-    /// Has the host fetch what is known of a key.
+    /// Prefetches a key's position on the host.
     #[inline(always)]
     pub fn warm(&self, key: u32) {
         if let Some(slot) = self.existing(key) {
@@ -188,7 +188,7 @@ impl Recency {
         let mask = self.log.len() - 1;
         let restart = self.head > u32::MAX - 2 * self.log.len() as u32;
         if self.head - self.tail == self.log.len() as u32 && !restart {
-            // The ring is full: what is written takes the places of what was read.
+            // The ring is full: written entries take the places of those that were read.
             let before = self.tail..self.head;
             self.tail = self.head;
             for position in before {
@@ -220,7 +220,7 @@ impl Recency {
         }
     }
 
-    /// A slot, or a key that nobody asks for, at the log's head.
+    /// Writes a slot, or a key that is never asked for, at the log's head.
     fn write_again(&mut self, arena: &mut Arena, slot: u32) {
         let mask = self.log.len() - 1;
         self.log[self.head as usize & mask] = slot;
@@ -230,7 +230,7 @@ impl Recency {
         self.head += 1;
     }
 
-    /// Uses so many keys, each a new one, that nobody asks for.
+    /// Uses `keys` keys, each a new one, that are never asked for.
     pub fn others(&mut self, arena: &mut Arena, keys: u64) {
         for _ in 0..keys.min(u64::from(self.capacity)) {
             self.make_place(arena);
@@ -244,7 +244,7 @@ impl Recency {
         }
     }
 
-    /// Whether a key is in the set.
+    /// Returns whether a key is in the set.
     pub fn holds(&self, arena: &Arena, key: u32) -> bool {
         self.existing(arena, key)
             .is_some_and(|slot| arena.last[slot] >= self.tail)

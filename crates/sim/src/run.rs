@@ -1,4 +1,4 @@
-//! One run: an input, a machine and a policy; out comes what was counted.
+//! One run: from an input, a machine and a policy to counts.
 
 use crate::candidate::{Candidate, Progress};
 use crate::changes::{Changes, HugePages};
@@ -43,7 +43,7 @@ pub fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) 
                 .looks
                 .set_stacks(input.names().tables.threads, config.machine.page_bytes);
         }
-        // A thread that stays where it is shares nothing, on any machine: nobody else has a line to agree on.
+        // A thread that stays on its cpu shares nothing, on any machine: no other cpu has a copy of a line.
         None => engine.coherent &= threads > 1 || config.schedule != Scheduling::Stay,
     }
     let changes = Changes::new(config, &input.names().tables, 1 << engine.layout.block_bits)?;
@@ -55,7 +55,7 @@ pub fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) 
         Order::Clock => schedule.by_clock()?,
         Order::Recorded => schedule.recorded()?,
     };
-    // What is undecided at the end was false sharing.
+    // Misses undecided at the end were false sharing.
     for pending in engine.directory.records.undecided() {
         engine.decide(pending, Class::FalseSharing);
     }

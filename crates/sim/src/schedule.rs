@@ -1,5 +1,5 @@
-//! Who runs when: threads take turns on their cpus, the cpu with the smallest clock goes next,
-//! and events hold threads until what they wait for has happened.
+//! The order of execution: threads take turns on their cpus, the cpu with the smallest clock goes next, and events hold
+//! threads until what they wait for has happened.
 
 mod carry_out;
 mod recorded;
@@ -25,7 +25,7 @@ use crate::waits::{Hold, Teams, Wait};
 use crate::window::{Passes, Progress};
 use turns::Turns;
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// On its cpu, or in its queue.
@@ -41,7 +41,7 @@ struct Thread {
     /// When it goes to another cpu.
     moves_at: Units,
     state: State,
-    /// What it waits for, or did last.
+    /// Its present wait, or its last one.
     hold: Hold,
     batch: Batch,
     next_ref: usize,
@@ -50,7 +50,8 @@ struct Thread {
     next_event: usize,
     /// The batch was given up in its midst, and is to be got again.
     given_up: bool,
-    /// From where to where references were looked at ahead, if there was reason to, and what had come to the cpu from memory by then.
+    /// The range of references looked ahead at, if there was reason to, and the number of lines that had come to the
+    /// cpu from memory by then.
     looked: usize,
     warmed: usize,
     far: u64,
@@ -68,7 +69,7 @@ pub struct Schedule<'a> {
     engine: &'a mut Engine,
     input: &'a mut dyn Input,
     threads: Vec<Thread>,
-    /// Whose batches are in memory, where there are many threads.
+    /// The threads whose batches are in memory, if there are many threads.
     held: Option<Held>,
     changes: Option<Box<Changes>>,
     turns: Vec<Turns>,
@@ -76,7 +77,7 @@ pub struct Schedule<'a> {
     clocks: Vec<Units>,
     sync: Synchronization,
     teams: Teams,
-    /// What the code of a barrier takes.
+    /// The time of the code of a barrier.
     barrier: Units,
     window: Progress,
     counting: Counting,
@@ -84,7 +85,7 @@ pub struct Schedule<'a> {
     slice: Units,
     /// After how long threads go to the next cpu, again and again.
     moving: Option<Units>,
-    /// Who decides which thread is on which cpu, if it is not their own cpus' queues.
+    /// Decides which thread is on which cpu, unless the cpus' own queues do.
     scheduler: Option<Scheduler>,
     /// Cpus that some thread is on, or was moved to.
     used: Vec<bool>,
@@ -92,7 +93,7 @@ pub struct Schedule<'a> {
     progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// References that are looked at ahead; so many pass until it is asked again whether that helps.
+/// Number of references to look ahead at; the same number passes between two checks of whether that helps.
 const WARM: usize = 32;
 const UNWARMED: usize = 512;
 /// References between two calls of `progress`, which also ends a run that is no longer wanted: tens of milliseconds.
@@ -108,6 +109,7 @@ impl<'a> Schedule<'a> {
     ) -> Self {
         if input.warmed() {
             engine.aside = Some(Aside::new(engine));
+            engine.take_all(true);
             if let Some(detail) = &mut engine.detail {
                 detail.quiet = true;
             }
@@ -212,7 +214,7 @@ impl<'a> Schedule<'a> {
         self.engine.waited(cpu as u32, wait);
     }
 
-    /// A master begins a team. At the first one, what cpus have waited so far turns out to be time without a team.
+    /// A master begins a team. At the first one, the waits of cpus so far turn out to be time without a team.
     fn begin_team(&mut self, cpu: usize) {
         if !self.teams.any() {
             for (turns, cpu) in self.turns.iter_mut().zip(&mut self.engine.cpus) {
@@ -320,8 +322,8 @@ impl<'a> Schedule<'a> {
             space: thread.space,
         };
         if thread.next_ref >= thread.warmed {
-            // Only where much came from memory since the last look, and where a batch begins: tables of what is in caches are small. So are
-            // all where neither classes nor sharing are kept.
+            // Only if much came from memory since the last look, and at the beginning of a batch: tables of data in
+            // caches are small. All tables are small if neither classes nor sharing are kept.
             let far = self.engine.cpus[cpu].far;
             let warms =
                 (COHERENT || CLASSES) && far.abs_diff(thread.far) * 8 >= thread.next_ref.abs_diff(thread.looked) as u64;
@@ -403,13 +405,14 @@ impl<'a> Schedule<'a> {
             if !other.given_up {
                 (other.next_ref, other.next_event) = (0, 0);
             }
-            // Nothing can be carried out before it is here again.
+            // The stop keeps anything from being carried out before the batch is here again.
             other.stop = other.next_ref;
             other.batch = Batch::default();
         }
     }
 
-    /// Reports to the run's detail what changes the names of addresses, and to the policy what concerns cache slots.
+    /// Reports to the run's detail the events that change the names of addresses, and to the policy those that concern
+    /// cache slots.
     fn report(&mut self, cpu: usize, number: u32, event: &Event) -> Result<(), SimError> {
         let space = self.threads[number as usize].space;
         if let Some(changes) = &mut self.changes {
@@ -511,7 +514,8 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// A thread comes to a window of the trace, or to where it is counted from: whether all have come there.
+    /// A thread reaches a window of the trace, or the point from which it is counted. Returns whether all have reached
+    /// it.
     fn comes(&mut self, cpu: usize, number: u32, event: &Event) -> Readiness {
         self.engine.end_faults();
         let Some(place) = Place::of(event).filter(|_| self.engine.aside.is_some()) else {
@@ -522,19 +526,19 @@ impl<'a> Schedule<'a> {
         self.meeting.waits(number, place)
     }
 
-    /// Who waits at a place that nobody is before any more goes on from there.
+    /// Threads that wait at a place that all have now reached go on from there.
     fn meet(&mut self, cpu: usize) {
         while let Some(place) = self.meeting.met(|thread| self.sync.is_alive(thread)) {
             self.go_on_from(place, cpu);
         }
     }
 
-    /// All have come to a place, or come no more: `cpu` is that of the last.
+    /// All have reached a place, or never will: `cpu` is that of the last.
     fn go_on_from(&mut self, place: Place, cpu: usize) {
         self.counts(cpu, place, true);
         let now = self.engine.cpus[cpu].clock;
         for number in self.meeting.go_on_from(place) {
-            // Who came last has not begun to wait.
+            // The last thread to come has not begun to wait.
             if self.threads[number as usize].state == State::Waiting {
                 self.ready(number, now);
             }
@@ -546,7 +550,7 @@ impl<'a> Schedule<'a> {
         if self.engine.aside.is_none() {
             return;
         }
-        // Also before the beginning of what is counted, where the event of the window is missing.
+        // Also before counting begins, if the event of the window is missing.
         if self.counting.window(place.index) {
             self.put_aside(waits);
         }
@@ -556,6 +560,7 @@ impl<'a> Schedule<'a> {
                 detail.quiet = false;
             }
         }
+        self.engine.take_all(!self.counting.counts());
     }
 
     fn put_aside(&mut self, waits: bool) {

@@ -1,7 +1,8 @@
 //! A small scheduler of the simulator, no real one: which ready thread is on which cpu (README.md, "A small scheduler").
 //!
-//! It is told what threads do and how long they ran, and answers with [`Decisions`]; it has no clocks and carries nothing
-//! out. It is part of the simulated world and no policy: nothing of Domicile could apply it to a running system.
+//! It is told the actions of threads and their run times, and answers with [`Decisions`]; it has no clocks and carries
+//! nothing out. It is part of the simulated world and no policy: nothing of Domicile could apply it to a running
+//! system.
 
 mod partition;
 
@@ -11,7 +12,7 @@ use partition::Partition;
 
 pub struct Scheduler {
     threads: Vec<Thread>,
-    /// Who is on each cpu.
+    /// The thread on each cpu.
     running: Vec<Option<u32>>,
     /// Ready threads without a cpu, in the order in which they came.
     queue: Vec<u32>,
@@ -27,7 +28,7 @@ pub struct Scheduler {
 struct Thread {
     /// The cpu that it was on last.
     last: u32,
-    /// How long it had a cpu, lately.
+    /// The time that it had a cpu, lately.
     used: Units,
     /// Its process.
     program: u32,
@@ -43,17 +44,17 @@ pub enum Leaves {
     WantsNone,
 }
 
-/// What is to be carried out.
+/// The decisions to be carried out.
 #[derive(Debug, Default)]
 pub struct Decisions {
-    /// Cpus that nobody is on, and the thread that each gets.
+    /// Idle cpus, and the thread that each gets.
     pub given: Vec<(u32, u32)>,
     /// Cpus whose thread has its slice over after its next item.
     pub recalled: Vec<u32>,
 }
 
 impl Scheduler {
-    /// Of each thread its process and the cpu that it is on first.
+    /// `threads` gives the process of each thread and its first cpu.
     ///
     /// `None`: threads are not scheduled.
     pub fn new(scheduling: Scheduling, cpus: u32, threads: impl Iterator<Item = (u32, u32)>) -> Option<Scheduler> {
@@ -115,7 +116,7 @@ impl Scheduler {
         Some(self.fill())
     }
 
-    /// Cpus that nobody is on take threads of the queue. Returns all that was decided since the last time.
+    /// Idle cpus take threads of the queue. Returns all decisions since the last time.
     pub fn fill(&mut self) -> Decisions {
         for cpu in 0..self.running.len() as u32 {
             if self.running[cpu as usize].is_none()
@@ -128,7 +129,7 @@ impl Scheduler {
         std::mem::take(&mut self.decisions)
     }
 
-    /// How many ready threads are on a cpu or were there last.
+    /// The number of ready threads that are on a cpu or were there last.
     pub fn runnable(&self, cpu: u32) -> u32 {
         let queued = self.queue.iter();
         let queued = queued
@@ -174,7 +175,7 @@ impl Scheduler {
         may.min_by_key(|&place| self.weight(self.queue[place], cpu))
     }
 
-    /// A ready thread gets a cpu that nobody is on, or waits in the queue.
+    /// A ready thread gets an idle cpu, or waits in the queue.
     fn find_cpu(&mut self, thread: u32) {
         let last = self.threads[thread as usize].last;
         let mut cpus = std::iter::once(last).chain(0..self.running.len() as u32);

@@ -1,4 +1,4 @@
-//! Which cpus the system gives to threads: the choice, and how it is written.
+//! The cpus that the system gives to threads: the choice, and how it is written.
 //!
 //! `next,every=100ms`, `priority`, `partition,slice=30ms,affinity=0,decay=1s`; `stay` where threads keep their cpus.
 
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Which cpus threads are given while they run (README.md, "Clocks" and "A small scheduler").
+/// The cpus that threads are given while they run (README.md, "Clocks" and "A small scheduler").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Scheduling {
     /// Each thread stays on its cpu, and those of one cpu take turns.
     #[default]
     Stay,
-    /// After so many nanoseconds, and again and again, each thread goes to the next cpu, as if the system moved all of them.
+    /// Every `every_ns` nanoseconds each thread goes to the next cpu, as if the system moved all of them.
     Next { every_ns: u64 },
     /// Priority scheduling with affinity, by a small scheduler of the simulator, no real one.
     Priority(Times),
-    /// Space partition: the same within the cpus of each process, which are divided anew when one enters or leaves.
+    /// Space partition: the same within the cpus of each process, which are divided again when one enters or leaves.
     Partition(Times),
 }
 
-/// What the small scheduler goes by, in nanoseconds.
+/// The small scheduler's times, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// How long a thread has a cpu before others are looked at.
+    /// The time that a thread has a cpu before others are looked at.
     pub slice_ns: u64,
-    /// How much more a thread must have run than another to lose its last cpu to it.
+    /// The time by which a thread must have run longer than another to lose its last cpu to it.
     pub affinity_ns: u64,
-    /// After how long what threads have run counts half.
+    /// The time after which the run times of threads count half.
     pub decay_ns: u64,
 }
 
@@ -45,7 +45,7 @@ impl Default for Times {
 }
 
 impl Scheduling {
-    /// What the small scheduler goes by, where it is there.
+    /// The small scheduler's times, if there is one.
     pub fn times(self) -> Option<Times> {
         match self {
             Scheduling::Priority(times) | Scheduling::Partition(times) => Some(times),

@@ -22,7 +22,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether the instance is on the path of a core.
+    /// Returns whether the instance is on the path of a core.
     #[inline(always)]
     fn serves(self, core: u32) -> bool {
         u32::from(self.first_core) <= core && core <= u32::from(self.last_core)
@@ -44,14 +44,14 @@ struct Record {
 
 const NONE: u32 = u32::MAX;
 
-/// What a record says of a miss.
+/// The verdict of a record on a miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharingMiss {
     /// There is no record: not a sharing miss.
     None,
     True,
     False,
-    /// It will be known by what is accessed while the line is held.
+    /// The accesses while the line is held will decide.
     Undecided,
 }
 
@@ -62,18 +62,18 @@ pub struct Pending {
     /// [`DISCARDED`]: to none.
     pub counts: u32,
     pub stall: Units,
-    /// Of `stall`: where no cache on the path served the miss.
+    /// Part of `stall`: if no cache on the path served the miss.
     pub beyond: Units,
     pub detail: Key,
 }
 
-/// The counts of a miss of before what is counted.
+/// The counts of a miss from before counting began.
 pub const DISCARDED: u32 = u32::MAX;
 
 /// Records that a block with any has room for.
 const FEWEST: u32 = 4;
 
-/// Where the records of a block are.
+/// The place of a block's records.
 #[derive(Clone, Copy, Default)]
 struct Run {
     start: u32,
@@ -83,8 +83,8 @@ struct Run {
 }
 
 pub struct Records {
-    /// By block: the words that were written since they were given to the records last (bit: word
-    /// of the block), and the block's [`Run`].
+    /// By block: the words written since they were last given to the records (bit: word of the block), and the block's
+    /// [`Run`].
     blocks: Array<[u64; 2]>,
     records: Vec<Record>,
     pending: Vec<Pending>,
@@ -141,7 +141,7 @@ impl Records {
         self.blocks[block as usize][0] |= words;
     }
 
-    /// Forgets what was written and not given to the records.
+    /// Forgets the words that were written and not given to the records.
     #[inline(always)]
     pub fn forget_written(&mut self, block: u32) {
         self.blocks[block as usize][0] = 0;
@@ -172,8 +172,8 @@ impl Records {
         self.pending.get_mut(pending as usize)
     }
 
-    /// An instance misses a line, accessing `words`. A miss that is essential and `fills` ends
-    /// the record; one that waits is kept with what it counts as and whose it is.
+    /// An instance misses a line, accessing `words`. A miss that is essential and `fills` ends the record; one that
+    /// waits is kept with its counts and its owner.
     #[inline]
     pub fn missed(
         &mut self,
@@ -224,8 +224,8 @@ impl Records {
         }
     }
 
-    /// An instance takes a line, or misses it, where it is no matter that it lost it to a write. `takes`: it holds the
-    /// line afterwards.
+    /// An instance takes a line, or misses it, in a case where losing it to a write does not matter. `takes`: it holds
+    /// the line afterwards.
     pub fn forgive(&mut self, block: u32, instance: u32, line: u32, takes: bool) {
         if takes {
             self.retain(block, |record| record.of.line != line || record.of.instance != instance);
@@ -295,7 +295,7 @@ impl Records {
         })
     }
 
-    /// Whether a miss of an instance on the core's path is still undecided.
+    /// Returns whether a miss of an instance on the core's path is still undecided.
     pub fn waits(&mut self, block: u32, core: u32) -> bool {
         let undecided = |record: &Record| record.pending != NONE && record.of.serves(core);
         self.of(block).iter().any(undecided)
@@ -341,7 +341,7 @@ impl Records {
         Some(miss)
     }
 
-    /// Whatever is undecided will count for nothing.
+    /// Undecided misses will count for nothing.
     pub fn discard(&mut self) {
         for miss in &mut self.pending {
             miss.counts = DISCARDED;

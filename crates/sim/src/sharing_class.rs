@@ -1,5 +1,5 @@
-//! True or false sharing: what the engine does with the records of [`crate::sharing`], from the
-//! moment at which an instance loses a line to the decision on the miss that follows.
+//! True or false sharing: how the engine uses the records of [`crate::sharing`], from the moment at which an instance
+//! loses a line to the decision on the miss that follows.
 
 use crate::cache::WATCH;
 use crate::counts::Class;
@@ -39,14 +39,14 @@ impl Engine {
         waits
     }
 
-    /// Whether a sharing miss of an instance on the core's path has no class yet, in the block of the piece.
+    /// Returns whether a sharing miss of an instance on the core's path has no class yet, in the block of the piece.
     pub fn undecided(&mut self, a: &Access) -> bool {
         let block = self.block(a);
         self.directory.has_records(block) && self.directory.records.waits(block, a.core)
     }
 
-    /// An instance takes a line ahead of use, with all that others wrote; or it misses a line that it never looked up: it
-    /// may have held it all the same, ahead of use, and lost it. In both cases losing it before is no matter any more.
+    /// An instance takes a line ahead of use, with all writes of others; or it misses a line that it never looked up:
+    /// it may have held it all the same, ahead of use, and lost it. In both cases the earlier loss no longer matters.
     /// `takes`: it holds the line afterwards.
     #[inline]
     pub fn forgive(&mut self, a: &Access, step: &Step, line: u32, takes: bool) {
@@ -82,7 +82,7 @@ impl Engine {
         self.detail_decided(pending.detail, pending.counts, class);
     }
 
-    /// An instance lost a line, not to a write: what was undecided was false sharing.
+    /// An instance lost a line, not to a write: its undecided miss was false sharing.
     pub fn unheld(&mut self, kind: usize, instance: u32, line: u32) {
         let block = self.block_of(kind, line);
         if !self.directory.has_records(block) {

@@ -112,13 +112,13 @@ pub fn page_map_of_refs(streams: &Streams, config: &Config, runs: &[Simulated]) 
     cdpc::page_map(config, streams, runs)
 }
 
-/// What puts work in another order: a policy, or a change of the program.
+/// Puts work in another order: a policy, or a change of the program.
 enum Sorting {
     Marked(WorkOrder),
     Changed(Changed),
 }
 
-/// What a change of the work's order asks for.
+/// The order that a change of the work asks for.
 fn changed(config: &Config, names: &Names) -> Result<Option<Changed>, SimError> {
     if config.changes.is_empty() {
         return Ok(None);
@@ -147,11 +147,11 @@ fn changed(config: &Config, names: &Names) -> Result<Option<Changed>, SimError> 
     }))
 }
 
-/// Simulates policies over the work as it is, or over what was made of it.
+/// Simulates policies over the work as it is, or over the reordered work.
 type RunInOrder<'a, P> = &'a (dyn Fn(Option<P>, &Config) -> Result<Vec<Simulated>, SimError> + Sync);
 
 /// Policies that leave the work in the same order are simulated together, over the same streams: `prepare` puts the
-/// work in an order, `run` simulates policies over what that made, or over the work as it is.
+/// work in an order, `run` simulates policies over the result, or over the work as it is.
 fn by_order_of_work<P: Send>(
     config: &Config,
     changed: Option<Changed>,
@@ -166,7 +166,7 @@ fn by_order_of_work<P: Send>(
             None => groups.push((order, vec![place])),
         }
     }
-    // No policy has an order of its own where a change has one.
+    // No policy has an order of its own if a change has one.
     let changed = changed.map(Sorting::Changed);
     let prepared = groups.iter().map(|(order, _)| {
         let marked = order.map(Sorting::Marked);
@@ -236,8 +236,8 @@ pub fn simulate_trace_with(
     Ok(runs.remove(0))
 }
 
-/// Tells the policies that want to know where the misses of each page come from: those of a run under first touch, with the
-/// colors that the policy gives.
+/// Tells the policies that ask for it where the misses of each page come from: those of a run under first touch, with
+/// the colors that the policy gives.
 fn foretell(open: Open, config: &Config, policies: &mut [Candidate]) -> Result<(), SimError> {
     let first_touch = Name::default_of(Kind::Home);
     let mut known: HashMap<Name, Arc<policy::BestHomes>> = HashMap::new();
@@ -262,8 +262,7 @@ fn foretell(open: Open, config: &Config, policies: &mut [Candidate]) -> Result<(
     Ok(())
 }
 
-/// Runs all policies, on as many threads of the host as are allowed; what they have in common
-/// once, where they have.
+/// Runs all policies, on as many threads of the host as are allowed; their common part is run once, if they have one.
 fn side_by_side(
     open: Open,
     config: &Config,
@@ -293,8 +292,7 @@ fn side_by_side(
     if !config.detail.is_close() {
         return totals(open, config, policies, progress);
     }
-    // What is looked at closely is a run of its own; where only one policy is, the others go the
-    // fast way.
+    // A policy that is looked at closely has a run of its own; if only one is, the others go the fast way.
     let Some(one) = config
         .detail_for
         .filter(|&one| one < policies.len() && policies.len() > 1)
@@ -320,7 +318,7 @@ fn side_by_side(
     Ok(outcomes)
 }
 
-/// All policies without detail: those that move nothing share what does not depend on placement.
+/// All policies without detail: those that move nothing share everything that does not depend on placement.
 fn totals(
     open: Open,
     config: &Config,

@@ -1,4 +1,4 @@
-//! Policy `slots`: the caches that it gives colors of, and what it hears of slots and data sets.
+//! Policy `slots`: the caches that it gives colors of, and the statements about slots and data sets that it is told.
 //!
 //! Either the program speaks for itself, by events of the trace, or a plan ([`policy::slots::Plan`], the file of
 //! `domicile run --slots`) speaks in its place: then the program's own words are passed over, and the
@@ -50,7 +50,7 @@ pub fn caches(machine: &Machine) -> Option<Caches> {
 /// A plan over a trace: which of its variables and blocks are meant.
 pub struct Planned {
     plan: Arc<Plan>,
-    /// The plan's entries for what a stack allocates, whatever its size.
+    /// The plan's entries for a stack's allocations, whatever their size.
     by_stack: HashMap<(StackId, bool), Vec<u32>>,
     /// Entries for variables that the trace knows: process, first byte, bytes, entry.
     variables: Vec<(u32, u64, u64, u32)>,
@@ -123,7 +123,7 @@ impl Planned {
         entries.iter().copied().find(|&entry| fits(&self.plan, entry, bytes))
     }
 
-    /// What is said for a process before all else of it: its slots.
+    /// Said for a process before all else of it: its slots.
     fn slots(&self, space: u32) -> impl Iterator<Item = SlotWord> + '_ {
         self.plan
             .slots
@@ -136,8 +136,8 @@ impl Planned {
             })
     }
 
-    /// What is said of the variables of an entry, or of one of its blocks: address and bytes of each. Returns the number
-    /// of the data set too.
+    /// The statements about the variables of an entry, or one of its blocks: address and bytes of each. Also returns
+    /// the number of the data set.
     fn data_set(&mut self, space: u32, entry: u32, ranges: &[(u64, u64)]) -> (u64, Vec<SlotWord>) {
         let data = &self.plan.data[entry as usize];
         self.sets += 1;
@@ -154,7 +154,7 @@ impl Planned {
         (set, words.chain([SlotWord::Allocate { set, slot }]).collect())
     }
 
-    /// What is said of all variables.
+    /// The statements about all variables.
     fn variables(&mut self) -> Vec<SlotWord> {
         let mut variables: BTreeMap<(u32, u32), Vec<(u64, u64)>> = BTreeMap::new();
         for &(space, addr, bytes, entry) in &self.variables {
@@ -195,7 +195,7 @@ fn fits(plan: &Plan, entry: u32, bytes: u64) -> bool {
     }
 }
 
-/// Which entries of a plan each stack of a trace could be of.
+/// The entries of a plan that each stack of a trace could belong to.
 fn by_stack(plan: &Plan, tables: &Tables, modules: &Modules) -> HashMap<(StackId, bool), Vec<u32>> {
     let located: HashMap<_, _> = tables.locations.iter().map(|at| ((at.process, at.pc), at)).collect();
     let mut found: HashMap<_, Vec<u32>> = HashMap::new();
@@ -249,7 +249,7 @@ impl<'a> Modules<'a> {
 }
 
 impl Engine {
-    /// Before the run: what a plan says of the variables that it names.
+    /// Before the run: the plan's statements about the variables that it names.
     pub fn begin_slots(&mut self, plan: Option<Arc<Plan>>, names: &Names) -> Result<(), SimError> {
         let Some(plan) = plan.filter(|_| self.homes.interest.slots) else {
             return Ok(());

@@ -1,8 +1,8 @@
 //! The program's own prefetches: lines that it asks for ahead of use, on their way to the outermost cache.
 //!
-//! Bugnion and others (1996), section 6.2; what exactly happens is in "Prefetches of the program" of the contract. A line
+//! Bugnion and others (1996), section 6.2; the exact rules are in "Prefetches of the program" of the contract. A line
 //! takes its place when it is asked for. Until it has come and a reference has found it, its entry in the cache has the
-//! bit [`BROUGHT`], and when it comes is kept here, by the place in the cache.
+//! bit [`BROUGHT`], and its time of arrival is kept here, by the place in the cache.
 
 use machine::Machine;
 use policy::Page;
@@ -19,13 +19,13 @@ use crate::steps::Step;
 
 /// The prefetches of a machine whose cpus carry them out.
 pub struct SoftwarePrefetch {
-    /// How many of one cpu may be under way.
+    /// The number that may be under way for one cpu.
     outstanding: usize,
     /// When those of each cpu come.
     under_way: Vec<Vec<Units>>,
     /// Number of the first instance of the cache that they come to.
     first: usize,
-    /// By instance and place in it: what comes there, where the entry has the bit.
+    /// By instance and place in it: the arrival there, if the entry has the bit.
     coming: Vec<Vec<Coming>>,
     /// By cpu.
     pub counts: Vec<Prefetches>,
@@ -35,14 +35,14 @@ pub struct SoftwarePrefetch {
 #[derive(Clone, Copy)]
 struct Coming {
     at: Units,
-    /// The time that this takes in all. Nobody waits longer, whatever its own clock says.
+    /// The total time that this takes. No wait is longer, whatever the waiter's own clock.
     takes: Units,
     from: From,
     /// A reference has found it.
     found: bool,
 }
 
-/// Who gives a line.
+/// The supplier of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
     Cache,
@@ -94,7 +94,7 @@ impl Engine {
         self.software_prefetch = Some(prefetches);
     }
 
-    /// Where cpus overlap, a prefetch is a load that nobody waits for.
+    /// If cpus overlap, a prefetch is a load that nothing waits for.
     fn ask_overlapping(&mut self, who: Who, address: u64, site: u32) {
         let (first, levels) = self.steps.route(who.cpu, false);
         let number = address >> self.layout.page_bits;
@@ -241,8 +241,8 @@ impl Engine {
         }
     }
 
-    /// A piece found, at a place of the outermost cache, a line that was asked for ahead of use: it waits for what is
-    /// left of its time. `passed`: a write that nobody waits for.
+    /// A piece found, at a place of the outermost cache, a line that was asked for ahead of use: it waits for the
+    /// remaining time. `passed`: a write that no cpu waits for.
     #[cold]
     #[inline(never)]
     pub fn hit_software_prefetched(&mut self, a: &Access, step: &Step, place: usize, passed: bool) {

@@ -1,8 +1,7 @@
 //! Many policies over one trace of one cpu: the front once, a back for each policy.
 //!
-//! The front works through the trace piece by piece and hands what it passes on to the backs,
-//! which do each piece in parallel, while the front does the next: memory does not grow with
-//! the trace.
+//! The front works through the trace piece by piece and hands its output to the backs, which do
+//! each piece in parallel, while the front does the next: memory does not grow with the trace.
 
 use rayon::prelude::*;
 use trace::Event;
@@ -81,7 +80,7 @@ fn together(
 struct Reader<'a> {
     input: &'a mut dyn Input,
     recorded: bool,
-    /// What is left of the present run.
+    /// The rest of the present run.
     run: Run,
     places: Places,
     space: Vec<u32>,
@@ -93,7 +92,7 @@ impl<'a> Reader<'a> {
         let space: Vec<u32> = input.threads().iter().map(|about| about.space).collect();
         Reader {
             recorded: order == Order::Recorded,
-            // Of a single thread all items come in one run.
+            // For a single thread all items come in one run.
             run: Run {
                 thread: 0,
                 items: if order == Order::Recorded || space.is_empty() {

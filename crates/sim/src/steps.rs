@@ -1,4 +1,4 @@
-//! The routes of every cpu, worked out: what a piece needs to know of each cache that it tries.
+//! The routes of every cpu, precomputed: the data that a piece needs of each cache that it tries.
 
 use crate::clock::Units;
 use crate::layout::{Layout, SetIndex};
@@ -10,7 +10,7 @@ pub struct Step {
     pub instance: u32,
     /// Index of the counts of the cpu and kind.
     pub counts: u32,
-    /// Where the set is the low bits of the line's number: these bits; else 0.
+    /// If the set is the low bits of the line's number: these bits; else 0.
     mask: u32,
     pub kind: u16,
     /// The arena that the instance's shadow is in.
@@ -22,17 +22,17 @@ pub struct Step {
     pub write_back: bool,
     pub allocate_on_write: bool,
     pub inclusive: bool,
-    /// Whether the instance serves one core only.
+    /// True if the instance serves one core only.
     pub private: bool,
-    /// Whether it is of a third level or further out.
+    /// True if it is of a third level or further out.
     pub far: bool,
-    /// Whether a hit leaves something to do: it takes time, a prefetcher sees it, or the line may still be on its way.
+    /// True if a hit needs further work: it takes time, a prefetcher sees it, or the line may still be on its way.
     pub counts_hits: bool,
-    /// Whether cpus overlap, so that what a hit takes is worked out elsewhere.
+    /// True if cpus overlap, so that the time of a hit is computed elsewhere.
     pub overlaps: bool,
-    /// Whether the program's prefetches come here.
+    /// True if the program's prefetches come here.
     pub software_prefetch: bool,
-    /// Whether others bring lines here.
+    /// True if others bring lines here.
     pub others: bool,
     masked: bool,
 }
@@ -40,7 +40,7 @@ pub struct Step {
 /// The steps of all cpus, for data and for fetches.
 pub struct Steps {
     steps: Vec<Step>,
-    /// Where each route begins and how long it is, by cpu and whether it is a fetch.
+    /// The start and the length of each route, by cpu and whether it is a fetch.
     routes: Vec<(u32, u32)>,
 }
 

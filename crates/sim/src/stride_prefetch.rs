@@ -1,4 +1,4 @@
-//! Stride prefetchers: caches that see an instruction go on by the same step again, and bring what is some steps ahead.
+//! Stride prefetchers: caches that see an instruction repeat a step, and bring the line some steps ahead.
 //!
 //! The rules stand in "Prefetching" of the contract. The lines themselves are brought by [`crate::prefetch`].
 
@@ -20,11 +20,11 @@ struct Entry {
     last: u64,
     /// 0: none.
     step: i64,
-    /// Whether lines were brought for this step.
+    /// True if lines were brought for this step.
     follows: bool,
 }
 
-/// The addresses that are to be brought: so many steps from the address at hand, the first and the last of them.
+/// The addresses to be brought: this many steps from the current address, the first and the last of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
     pub step: i64,
@@ -62,7 +62,7 @@ impl Strides {
         self.entries[..=at].rotate_right(1);
         let entry = &mut self.entries[0];
         let far = address.abs_diff(entry.last);
-        // Where it is too far for the cast, the step is none.
+        // If it is too far for the cast, there is no step.
         let step = match address.cmp(&entry.last) {
             Ordering::Equal => return None,
             _ if far > self.limits.bytes => 0,

@@ -1,9 +1,8 @@
-//! Which data structure an address belongs to, and what people call it.
+//! The data structure that an address belongs to, and its readable name.
 //!
-//! A structure is a static symbol, an array that the program declared, an allocation site (all
-//! blocks that one place of the program allocated), a thread's stack, or a mapped file; what is
-//! none of these is [`UNKNOWN`]. Where several claim an address, the most specific one has it: a
-//! declared array, then a symbol, a heap block, a stack, a mapping, a file.
+//! A structure is a static symbol, an array that the program declared, an allocation site (all blocks that one place of
+//! the program allocated), a thread's stack, or a mapped file; anything else is [`UNKNOWN`]. If several claim an
+//! address, the most specific one has it: a declared array, then a symbol, a heap block, a stack, a mapping, a file.
 //!
 //! [`Structures`] is one run's view: it follows the run's allocations. Clones share the names.
 //! The numbers of structures are those of the trace's tables, so that they are the same in every
@@ -44,7 +43,7 @@ pub struct Tables<'a> {
 pub struct Description {
     pub name: String,
     pub kind: StructureKind,
-    /// Where it is defined, or allocated.
+    /// The file in which it is defined, or allocated.
     pub file: Option<String>,
     pub line: Option<u32>,
     /// Its size; of an allocation site, the most bytes that were live at once.
@@ -59,12 +58,12 @@ pub struct Place {
     pub structure: StructureId,
     /// Bytes from the start of the symbol, array, block, stack or file.
     pub offset: u64,
-    /// The structure's name with the field, where the debug information has it (`stats.hits[3]`),
-    /// else with the offset (`stats+24`).
+    /// The structure's name with the field, if the debug information has it (`stats.hits[3]`), else with the offset
+    /// (`stats+24`).
     pub name: String,
 }
 
-/// `[start, end)`, and what owns it.
+/// `[start, end)`, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub start: u64,
@@ -74,7 +73,7 @@ pub(crate) struct Extent {
 
 /// Pages that [`Structures::lookup`] remembers.
 const SLOTS: usize = 512;
-/// Bytes of what one slot covers.
+/// Bytes that one slot covers.
 const SLOT_BYTES: u64 = 4096;
 
 /// One run's knowledge of which structure owns which address.
@@ -91,7 +90,7 @@ pub struct Structures {
 
 #[derive(Clone, Default)]
 struct Space {
-    /// Whether the space has its own blocks, or still those of its parent.
+    /// True if the space has its own blocks, false if still those of its parent.
     begun: bool,
     heap: Blocks,
     maps: Blocks,
@@ -175,8 +174,8 @@ impl Structures {
         self.search(space, addr)
     }
 
-    /// What owns an address, from where to where: a symbol, an array, one block, one mapping; cut where something more
-    /// specific lies within. Memory that nothing names reaches up to what has a name.
+    /// The owner of an address, and its range: a symbol, an array, one block, one mapping; cut where something more
+    /// specific lies within. Memory without a name reaches up to the next name.
     pub(crate) fn extent(&mut self, space: u32, addr: u64) -> Extent {
         self.begin(space);
         let (start, end, structure) = match self.layers(space, addr) {
@@ -186,7 +185,7 @@ impl Structures {
         Extent { start, end, structure }
     }
 
-    /// What owns an address as a whole, also where something more specific lies within it.
+    /// The whole owner of an address, even if something more specific lies within it.
     pub(crate) fn whole(&mut self, space: u32, addr: u64) -> Extent {
         let extent = self.extent(space, addr);
         let structure = extent.structure;
@@ -209,12 +208,12 @@ impl Structures {
         })
     }
 
-    /// Whether it is what an allocator mapped for itself, and not a block of the program's.
+    /// Returns whether it is memory that an allocator mapped for itself, and not a block of the program's.
     pub(crate) fn is_of_malloc(&self, structure: StructureId) -> bool {
         sites::is_allocators_own(&self.catalog.describe(structure).name)
     }
 
-    /// What people call a structure.
+    /// The readable name of a structure.
     pub fn describe(&self, structure: StructureId) -> Description {
         let mut description = self.catalog.describe(structure);
         if let Some(live) = self.sites.get(structure as usize).filter(|live| live.blocks > 0) {
@@ -224,7 +223,7 @@ impl Structures {
         description
     }
 
-    /// What people call an address: the field of its structure.
+    /// The readable name of an address: the field of its structure.
     pub fn place(&mut self, space: u32, addr: u64) -> Place {
         self.begin(space);
         let span = match self.layers(space, addr) {
@@ -259,8 +258,8 @@ impl Structures {
         structure
     }
 
-    /// Asks the layers from the most specific to the least. What is found holds for all of the
-    /// returned range, so it is cut where a more specific layer has something.
+    /// Asks the layers from the most specific to the least. The result holds for all of the returned range, so it is
+    /// cut where a more specific layer has something.
     fn layers(&self, space: u32, addr: u64) -> Found {
         let fixed = self.catalog.fixed(space);
         let mut gap = (0, u64::MAX);
@@ -375,12 +374,12 @@ impl Structures {
     }
 }
 
-/// For each process the one that it was forked from, whose names are its own; such a parent comes before it.
+/// For each process the one that it was forked from, whose names it inherits; such a parent comes before it.
 pub(crate) fn forked_from(tables: &Tables) -> Vec<Option<u32>> {
     catalog::parents(tables)
 }
 
-/// For each stack, what people call the place that allocates, with its caller where one place does so for several. All
+/// For each stack, the readable name of the place that allocates, with its caller if one place does so for several. All
 /// blocks of one name are asked for at the same place.
 pub(crate) fn places(tables: &Tables) -> Vec<Option<Description>> {
     let describe = |site: sites::Site| Description {

@@ -1,10 +1,11 @@
-//! What threads wait for: barriers, locks, posts, the start and the end of other threads.
+//! The events that threads wait for: barriers, locks, posts, the start and the end of other
+//! threads.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use trace::Event;
 
-/// Whether a thread goes on after an event.
+/// Tells whether a thread goes on after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
@@ -36,7 +37,7 @@ struct Lock {
 }
 
 impl Synchronization {
-    /// Which threads start by a `Spawn`.
+    /// `spawned`: the threads that start by a `Spawn`.
     pub fn new(spawned: impl Iterator<Item = bool>) -> Self {
         Synchronization {
             barriers: HashMap::new(),
@@ -139,7 +140,7 @@ impl Synchronization {
         Readiness::Ready
     }
 
-    /// Whether a thread has started, and not ended.
+    /// Returns whether a thread has started, and not ended.
     pub fn is_alive(&self, thread: u32) -> bool {
         self.life[thread as usize] == Life::Alive
     }
@@ -157,7 +158,7 @@ impl Synchronization {
         self.freed.extend(threads);
     }
 
-    /// A waiting thread goes on without what it waits for; a lock it takes over.
+    /// A waiting thread goes on although its wait is not over; it takes over a lock.
     pub fn give_up(&mut self, thread: u32) {
         if self.life[thread as usize] == Life::Unborn {
             self.life[thread as usize] = Life::Alive;

@@ -12,7 +12,7 @@ pub struct Tlb {
     sets: u64,
     /// The page looked up last, which is the most recently used of its set.
     last: u32,
-    /// Where walks go far.
+    /// Set if walks go far.
     far: Option<Far>,
 }
 
@@ -73,7 +73,7 @@ impl Tlb {
         }
     }
 
-    /// A page that was not there is walked to. Returns what that takes where it is far.
+    /// Walks to a page that was not there. Returns the time of that if it is far.
     #[inline]
     pub fn walk(&mut self, space: u32, number: u64) -> Option<Units> {
         self.far.as_mut()?.walk(space, number)
@@ -99,7 +99,7 @@ impl Tlb {
         }
     }
 
-    /// Whether it has a page's entry; nothing changes.
+    /// Returns whether it has a page's entry; nothing changes.
     pub fn holds(&self, page: u32, number: u64) -> bool {
         match &self.entries {
             _ if page == self.last => true,
@@ -108,7 +108,7 @@ impl Tlb {
         }
     }
 
-    /// Has the host fetch what is known of a page.
+    /// Prefetches a page's data on the host.
     #[inline(always)]
     pub fn warm(&self, page: u32, number: u64) {
         match &self.entries {

@@ -13,8 +13,8 @@ use crate::structures::Tables;
 /// Batches that are decoded ahead of the simulation, over all threads of the trace: a bound on
 /// memory (a batch is about 1 MiB).
 const AHEAD: usize = 32;
-/// Threads of the trace that are decoded ahead at the same time, each on a thread of the host. Others, and what is the only piece left of its
-/// thread, are decoded when they are wanted.
+/// Threads of the trace that are decoded ahead at the same time, each on a thread of the host. Others, and the only
+/// remaining piece of a thread, are decoded when they are needed.
 const OPEN: usize = 64;
 
 pub struct TraceInput {
@@ -85,7 +85,7 @@ impl Input for TraceInput {
             None => self.read(thread, place, batch)?,
         };
         self.places[thread as usize] = place;
-        // In recorded order nobody asks a thread that has handed over all whether there is more.
+        // In recorded order a thread that has handed over all is not asked whether there is more.
         if !more || place >= pieces {
             self.open.remove(&thread);
         }
@@ -102,7 +102,7 @@ impl Input for TraceInput {
 
     fn is_whole(&self) -> bool {
         self.trace.header().chosen.as_ref().is_none_or(|chosen| {
-            // What comes before `main` is little.
+            // There is little before `main`.
             let from_main = chosen.from.as_deref().is_none_or(|from| from == "main");
             from_main && chosen.skipped == 0
         })
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// So many threads of two pieces each, the addresses of which say whose they are.
+    /// `threads` threads of two pieces each, whose addresses tell their thread.
     fn trace(threads: u32) -> Trace {
         let out = Memory::default();
         let mut writer = Writer::new(out.clone(), &Header::default(), Options::default()).unwrap();

@@ -1,15 +1,15 @@
-//! What a cpu without a thread to run waits for: imbalance, sequential parts, or locks.
+//! The waits of a cpu without a thread to run: imbalance, sequential parts, or locks.
 //!
-//! Bugnion and others (1996), section 4.1: the time that workers spend until their master begins the next parallel region
-//! is *sequential*, that until the last has come to a region's end *imbalance*, and what locks and the code of barriers
-//! take *synchronization*. Which is which follows from what a thread waits for and from the events of teams; teams of all
-//! processes count together.
+//! Bugnion and others (1996), section 4.1: the time that workers spend until their master begins the next parallel
+//! region is *sequential*, that until the last has come to a region's end *imbalance*, and the time of locks and of the
+//! code of barriers *synchronization*. The kind follows from what a thread waits for and from the events of teams;
+//! teams of all processes count together.
 
 use trace::Event;
 
 use crate::clock::Units;
 
-/// What a thread waits for.
+/// The reason for which a thread waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hold {
     Barrier,
@@ -20,7 +20,7 @@ pub enum Hold {
 }
 
 impl Hold {
-    /// What a thread waits for that cannot go on after an event.
+    /// The reason for which a thread cannot go on after an event.
     pub fn of(event: &Event) -> Hold {
         match event {
             Event::Barrier { .. } => Hold::Barrier,
@@ -42,17 +42,17 @@ pub struct Wait {
 #[derive(Debug, Default)]
 pub struct Teams {
     open: u64,
-    /// Whether there was one.
+    /// True if there was one.
     any: bool,
-    /// How long no team was open, up to `since`, when the last one had ended.
+    /// The time that no team was open, up to `since`, when the last one had ended.
     alone: Units,
     since: Units,
-    /// How long masters took to end teams, up to `ended`.
+    /// The time that masters took to end teams, up to `ended`.
     ending: Units,
     ended: Units,
 }
 
-/// How long no team had been open, and masters had taken to end teams, when a cpu began to wait.
+/// The time that no team had been open, and that masters had taken to end teams, when a cpu began to wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mark {
     alone: Units,
@@ -60,7 +60,7 @@ pub struct Mark {
 }
 
 impl Teams {
-    /// Whether there was a team.
+    /// Returns whether there was a team.
     pub fn any(&self) -> bool {
         self.any
     }
@@ -77,7 +77,7 @@ impl Teams {
         self.open > 0
     }
 
-    /// A master comes to the end of its team, which takes it `cost`; then it is alone.
+    /// A master reaches the end of its team, which takes it `cost`; then it is alone.
     pub fn end(&mut self, now: Units, cost: Units) {
         if self.open == 0 {
             return;

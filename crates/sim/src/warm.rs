@@ -1,4 +1,4 @@
-//! Looking ahead: what references to come will need of the simulator's own tables.
+//! Looking ahead: prefetches the simulator's own tables for references to come.
 
 use sys::arrays::prefetch;
 use trace::Op;
@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::pieces::Who;
 
 impl Engine {
-    /// Has the host fetch what references to come will need, all of it at once, instead of
+    /// Prefetches the data for references to come on the host, all of it at once, instead of
     /// waiting for one thing after the other when they are carried out.
     pub fn warm(&self, who: Who, refs: impl Iterator<Item = (u64, Op)> + Clone) {
         let page_bits = self.layout.page_bits;
@@ -38,7 +38,7 @@ impl Engine {
                 }
             }
         }
-        // Where the outer caches have it is known by the frame.
+        // The frame gives its place in the outer caches.
         for (addr, op) in refs {
             let Some(page) = self.table.peek(who.space, addr >> page_bits) else {
                 continue;

@@ -1,7 +1,7 @@
 //! The window of a run that is counted: from one phase of the program to another.
 //!
-//! Before it everything happens as ever, so that caches, TLBs, page table and clocks are what they are by then; where it
-//! begins all counts and times are set to nothing, and where it ends the run ends.
+//! Before it everything happens as usual, so that caches, TLBs, page table and clocks are warm; at its beginning all
+//! counts and times are set to zero, and at its end the run ends.
 
 use crate::cache::BROUGHT;
 use crate::clock::{Spent, Units};
@@ -10,7 +10,7 @@ use crate::counts::{CacheCounts, CpuCounts, PageCounts};
 use crate::engine::Engine;
 use crate::error::SimError;
 
-/// What a phase is to the window.
+/// The relation of a phase to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passes {
     Nothing,
@@ -18,7 +18,7 @@ pub enum Passes {
     Ends,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug)]
 pub struct Progress {
     window: Window,
@@ -55,7 +55,7 @@ impl Progress {
         self.ended
     }
 
-    /// After the run: whether the window was there.
+    /// After the run: checks that the window was there.
     pub fn check(&self) -> Result<(), SimError> {
         let missed = match (&self.window.from_phase, &self.window.to_phase) {
             (Some(from), _) if !self.begun => format!("no thread entered phase `{from}`"),
@@ -73,7 +73,7 @@ impl Progress {
 const NAMED: usize = 40;
 
 impl Window {
-    /// Whether the program named the window's phases; `phases`: all that it named.
+    /// Checks that the program named the window's phases; `phases`: all that it named.
     pub fn is_of(&self, phases: &[String]) -> Result<(), SimError> {
         for name in [&self.from_phase, &self.to_phase].into_iter().flatten() {
             if phases.contains(name) {
@@ -100,6 +100,11 @@ impl Window {
 }
 
 impl Engine {
+    /// Lines that come while caches are only warmed count as used; lines that come later do not.
+    pub fn take_all(&mut self, all: bool) {
+        self.caches.iter_mut().for_each(|cache| cache.take_all(all));
+    }
+
     /// Counts and times are nothing now. `moment`: when; `idle`: the cpus with nothing to run, which have been waiting for
     /// longer than is counted.
     pub fn begin_window(&mut self, moment: Units, idle: impl Fn(usize) -> bool) {

@@ -1,11 +1,10 @@
 //! Policy `order`: the work items that a program marked, replayed in the order that the policy gives.
 //!
-//! README.md, "Work in another order", says what exactly is put where. [`Reordered::new`] finds the
-//! items (their marks are events, so the references need not be decoded), asks the policy's code for
-//! their order, and decides how to get at them: from the trace, a bucket at a time, or where they are
-//! too scattered for that, from a temporary file. The simulation knows nothing of it: it gets streams,
-//! as always. What is kept in memory grows with the items (about 24 bytes for each) and not with the
-//! references.
+//! README.md, "Work in another order", specifies the new order exactly. [`Reordered::new`] finds the items (their marks
+//! are events, so the references need not be decoded), asks the policy's code for their order, and decides how to get
+//! at them: from the trace, a bucket at a time, or if they are too scattered for that, from a temporary file. The
+//! simulation knows nothing of it: it gets streams, as always. Memory grows with the items (about 24 bytes for each)
+//! and not with the references.
 
 mod gather;
 mod input;
@@ -61,7 +60,7 @@ const LEAST_ROOM: Room = Room {
     events: 1 << 14,
 };
 
-/// What a look at the marks shows before anything is decided.
+/// The results of a look at the marks before anything is decided.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marked {
     items: u64,
@@ -147,13 +146,13 @@ impl Reordered {
         }))
     }
 
-    /// What was found and decided.
+    /// The findings and decisions.
     pub fn outcome(&self) -> &Work {
         &self.outcome
     }
 }
 
-/// What buckets of each of so many streams may hold.
+/// The limits of buckets for each of `threads` streams.
 fn room(threads: usize) -> Room {
     let share = |all: u64, least: u64| (all / threads.max(1) as u64).max(least);
     Room {
@@ -171,7 +170,7 @@ pub enum Changed {
 /// Work in the order in which it uses blocks of `bytes` of some data.
 pub struct Tile {
     pub data: HashSet<StructureId>,
-    /// What the input's addresses are called.
+    /// The names of the input's addresses.
     pub structures: Structures,
     pub bytes: u64,
 }
@@ -215,7 +214,7 @@ impl Changed {
     }
 }
 
-/// The policy's parameters, with what was left to be chosen.
+/// The policy's parameters, with the values left open filled in.
 struct Decision {
     rules: Rules,
     block: u64,
@@ -324,7 +323,7 @@ fn check_workers(workers: u32, ticket: u64, machine: &Machine, order: Order, thr
     Ok(())
 }
 
-/// What one worker has of the last cache for data.
+/// One worker's share of the last cache for data.
 fn cache_bytes(machine: &Machine, workers: u32) -> u64 {
     let data = machine
         .caches

@@ -16,8 +16,8 @@ fn machine(more: &str) -> Machine {
     machine::from_toml(&text, "two-caches.toml").expect("the machine is valid")
 }
 
-/// Whatever the conditions let through gains, or loses nothing, but for short stays at the edges of the sizes: over sizes from half a cache to two caches and a half, stays from 16
-/// reads to 65536, and both orders.
+/// Every case that the conditions let through gains, or loses nothing, except for short stays at the edges of the
+/// sizes: over sizes from half a cache to two caches and a half, stays from 16 reads to 65536, and both orders.
 #[test]
 fn what_the_conditions_let_through_does_not_lose() {
     let machine = machine("");
@@ -64,14 +64,14 @@ fn what_the_conditions_let_through_does_not_lose() {
     assert!(passed > 40, "{passed} by {bounds:?}");
 }
 
-/// Bounds lie where they must: sizes at one cache and at both, and the shortest stay where what is saved outweighs a move. A hit
-/// takes 4 + 3 ns, a miss 100 + 3, each with an instruction or three.
+/// Bounds lie where they must: sizes at one cache and at both, and the shortest stay at which the saving outweighs a
+/// move. A hit takes 4 + 3 ns, a miss 100 + 3, each with an instruction or three.
 #[test]
 fn bounds_follow_from_the_machine() {
     let gains = calibrate(&machine("")).expect("it runs").expect("there are two caches");
     assert!((950..=1125).contains(&gains.one_cache), "{gains:?}");
     assert!((900..=1100).contains(&gains.all_caches), "{gains:?}");
-    // At random a third of the reads misses: 32 ns each are saved, and 2000 ns take 62 of them, at 39 ns each.
+    // At random a third of the reads misses: each saves 32 ns, and 2000 ns take 62 of them, at 39 ns each.
     assert!((2000..4500).contains(&gains.stay_least_ns), "{gains:?}");
     // Filling three quarters of a cache takes 1536 misses of 96 ns.
     assert!((7_000_000..15_000_000).contains(&gains.stay_most_ns), "{gains:?}");
@@ -112,8 +112,8 @@ fn presets_have_the_bounds_that_a_calibration_finds() {
     }
 }
 
-/// Where a machine's description has no bounds they are measured before a run, by smaller caches where they are large: they are
-/// nearly what the large ones have. Those that it has are taken as they are.
+/// If a machine's description has no bounds, they are measured before a run. For large caches smaller ones are used:
+/// their bounds are nearly those of the large ones. Bounds in the description are taken as they are.
 #[test]
 fn bounds_are_measured_before_a_run() {
     let mut machine = machine("");

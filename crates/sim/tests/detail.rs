@@ -1,4 +1,4 @@
-//! What is reported beyond the totals, by name: a small trace with tables, on a small machine.
+//! The report beyond the totals, by name: a small trace with tables, on a small machine.
 #![forbid(unsafe_code)]
 
 use machine::Machine;
@@ -9,7 +9,7 @@ use trace::{
 };
 
 /// Two threads that count in fields of one struct, 100 times each in turns; the first one then
-/// sweeps over a heap block, which is freed, and so is whatever else the program had.
+/// sweeps over a heap block, which is freed, and then over the program's other data.
 const COUNTERS: u64 = 0x60_1000;
 const BLOCK: u64 = 0x100_0000;
 const TIMES: u64 = 100;
@@ -87,7 +87,7 @@ fn trace() -> Trace {
             .expect("pushed");
     }
     writer.event(threads[0], Event::Free { addr: BLOCK }).expect("an event");
-    // What is no longer the block's.
+    // Memory that is no longer the block's.
     writer
         .push(threads[0], make(BLOCK + 8, sites[2], Op::Read))
         .expect("pushed");
@@ -118,8 +118,8 @@ fn two_counters_in_one_line_are_reported_by_name() {
     let line = &lines[0];
     assert_eq!(line["structure"], "counters");
     assert_eq!(line["line"], COUNTERS);
-    // Each comes back to a line that the other took, but for the first time; the last one of each
-    // is decided when the run ends.
+    // Each comes back to a line that the other took, except for the first time; the last one of
+    // each is decided when the run ends.
     assert_eq!(line["misses"], 2 * (TIMES - 1));
     let side = |field: &str, thread: &str, source: &str| serde_json::json!({ "thread": thread, "field": field, "write": true, "source": source });
     let mut sides = line["sides"].as_array().expect("two sides").clone();
@@ -147,7 +147,7 @@ fn lines_of_the_source_have_their_misses_and_their_data() {
     let at = |line: u32| ("count".into(), "/src/counters.c".into(), line.into());
     assert_eq!(place(&lines[0]), at(30));
     let data = |line: &Value| line["structures"].as_array().expect("data").len();
-    // The sweep reads the block, and once what is nobody's any more.
+    // The sweep reads the block, and once memory that no longer belongs to it.
     assert_eq!(data(&lines[0]), 2, "{lines:?}");
     assert_eq!(lines[0]["structures"][0]["name"], "heap: count (counters.c:30)");
     let misses = |line: &Value| line["caches"][1]["misses"].as_u64().expect("the data cache");

@@ -85,7 +85,7 @@ fn config(machine: Machine, sets: &[&str]) -> Config {
     }
 }
 
-/// What both ways must say.
+/// The figures on which both ways must agree.
 fn figures(outcome: &Outcome) -> [u64; 10] {
     let (memory, time) = (&outcome.memory, &outcome.time_ns);
     [
@@ -206,7 +206,7 @@ fn a_stream_has_the_misses_of_first_touch() {
     assert_eq!(stream.cache_misses().count(), 32);
 }
 
-/// What is best in hindsight is never worse than the other policies that place a page once.
+/// The best placement in hindsight is never worse than the other policies that place a page once.
 #[test]
 fn post_facto_has_the_most_local_misses_of_those_that_place_a_page_once() {
     for seed in 60..70 {

@@ -95,7 +95,7 @@ fn run(trace: &Trace, policies: &[&str], sets: &[String], machine: Machine) -> R
     Ok(runs.into_iter().map(|run| run.outcome).collect())
 }
 
-/// An outcome without the name of its policy and what is reported of the order.
+/// An outcome without the name of its policy and its report of the order.
 fn counts(outcome: &Outcome) -> String {
     let mut outcome = outcome.clone();
     outcome.policy.clear();
@@ -103,7 +103,7 @@ fn counts(outcome: &Outcome) -> String {
     serde_json::to_string(&outcome).unwrap()
 }
 
-/// What the README says, line by line.
+/// The README's rules, line by line.
 fn reordered(lines: &[Line], block: u64, hints: usize, gap: usize, fold: bool) -> Vec<Line> {
     // Items: the lines from a beginning to the line after its end.
     let mut items: Vec<(usize, usize, Vec<u64>)> = Vec::new();
@@ -234,7 +234,7 @@ proptest! {
         prop_assert!(got[1].order.is_none());
     }
 
-    /// What several workers do is what one does; only who does it, and when, is another matter.
+    /// Several workers do the work of one; only the assignment and the times differ.
     #[test]
     fn workers_do_all_the_work(lines in lines(), workers in 2u32..5) {
         prop_assume!(is_marked(&lines));

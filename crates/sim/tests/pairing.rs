@@ -1,4 +1,4 @@
-//! Policy `pairing`: large processes are paired with small ones, and nobody is moved where that gains nothing.
+//! Policy `pairing`: large processes are paired with small ones, and no process is moved if that gains nothing.
 #![forbid(unsafe_code)]
 
 use results::{Outcome, Pairing};
@@ -21,7 +21,7 @@ fn simulate(streams: &Streams, policy: &str, sets: &[&str]) -> Outcome {
     runs.into_iter().next().expect("one policy").outcome
 }
 
-/// What became of processes with so many pages, and the times without and with places.
+/// The outcome of processes with these numbers of pages, and the times without and with places.
 fn paired(pages: &[u64], references: u64) -> (Pairing, [u64; 2]) {
     let streams = processes(pages, references);
     let ordinary = simulate(&streams, "first-touch", &[]);

@@ -80,8 +80,8 @@ pub fn found(outcome: &Outcome) -> Vec<(u64, u64)> {
 
 pub const STAY: u64 = 12_000;
 
-/// Two regions of 100 pages, together larger than one cache: they are found, each gets a cache, and what they then miss is
-/// what they missed first.
+/// Two regions of 100 pages, together larger than one cache: they are found, each gets a cache, and later misses are
+/// those that were missed first.
 #[test]
 fn two_regions_are_found_and_each_gets_a_cache() {
     let machine = machine(2);
@@ -141,9 +141,9 @@ fn recorded_again(items: Vec<Item>, variant: u64) -> Vec<Item> {
     start.chain(items.into_iter().map(elsewhere)).collect()
 }
 
-/// Over 20 recordings of a program the time is within 5% of their median, and never more than 3% above that of a scheduler that knows
-/// of no regions: of programs that gain, that have a page that is used everywhere, no regions, too little or too much data, or too
-/// short stays.
+/// Over 20 recordings of a program the time is within 5% of their median, and never more than 3% above that of a
+/// scheduler that knows of no regions: for programs that gain, with a page that is used everywhere, without regions,
+/// with too little or too much data, or with too short stays.
 #[test]
 fn one_program_has_one_answer() {
     let machine = machine(2);

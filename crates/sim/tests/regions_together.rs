@@ -41,7 +41,7 @@ fn two_threads_in_two_regions() {
     assert!(outcome.time_ns.wall < ordinary.time_ns.wall);
 }
 
-/// Processes with so many pages, one thread each.
+/// Processes with these numbers of pages, one thread each.
 pub fn processes(pages: &[u64], references: u64) -> Streams {
     let threads = pages.iter().map(|&pages| memlat(1, pages, STAY, references, false));
     let mut streams = Streams::new(threads.collect());
@@ -84,8 +84,8 @@ fn no_cpu_idles_for_the_sake_of_a_cache() {
     assert!(ours * 100 <= first * 103, "{first} became {ours}");
 }
 
-/// A whole system: one space, four cpus as threads. Each has data of its own, and all of them a kernel's pages, which they come to one
-/// time in eight. These are in nobody's region, and nothing is lost.
+/// A whole system: one space, four cpus as threads. Each has data of its own, and all of them a kernel's pages, which
+/// they access one time in eight. These are in no region, and nothing is lost.
 #[test]
 fn pages_that_all_cpus_use_are_in_no_region() {
     let machine = machine(4);
@@ -142,8 +142,8 @@ fn the_preferred_process_has_its_cache() {
     assert!(within(one, 110) && within(other, 110), "{moments:?}");
 }
 
-/// Two threads of a process are in the same region at the same time, on two cpus with a cache each: where one would wait for the other, and
-/// its own cpu would have nothing to run, the region is opened to all, and both cpus go on.
+/// Two threads of a process are in the same region at the same time, on two cpus with a cache each: if one would wait
+/// for the other while its own cpu had nothing to run, the region is opened to all, and both cpus go on.
 #[test]
 fn a_region_is_opened_rather_than_a_cpu_left_idle() {
     let machine = machine(2);

@@ -1,4 +1,4 @@
-//! What is measured on samples of a long run is as close to the whole as it says.
+//! Measurements on samples of a long run are as close to the whole as they claim.
 #![forbid(unsafe_code)]
 
 use sim::{Config, Detail, Evidence, PolicySpec};
@@ -91,7 +91,7 @@ fn a_sample_is_as_close_to_the_whole_as_it_says() {
     let trace = trace();
     let (some, all) = (evidence(&trace, false), evidence(&trace, true));
     assert_eq!(all.sampled, None);
-    // All but what begins the run.
+    // All but the first access of the run.
     assert_eq!(all.places[0].steps_seen, ACCESSES - 1);
     let sampled = some.sampled.expect("it is long");
     assert_eq!(sampled.accesses, ACCESSES);

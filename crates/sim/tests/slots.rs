@@ -61,7 +61,7 @@ fn write(path: &Path) -> Result<(), trace::TraceError> {
         bytes: 0x40_0000,
         ..trace::Module::default()
     }]);
-    // A name within the block: slots go by what allocated it.
+    // A name within the block: slots go by its allocation.
     writer.arrays([Array {
         process,
         name: "part".to_string(),
@@ -162,7 +162,7 @@ fn a_plan_places_variables_and_blocks_by_name() {
     assert_eq!((slots.data_sets, slots.private, slots.refusals), (2 + ROUNDS, 2, 0));
     // Whole pages: five of the symbol, one of the child's, and all of the blocks.
     assert_eq!(slots.pages, 5 + 1 + ROUNDS * BLOCK_PAGES);
-    // What the symbol covers whole is missed once; the ends lie among the rest.
+    // Lines that the symbol covers whole are missed once; the ends lie among the rest.
     let (_, before) = curves(None);
     let (now, with) = (misses_of(&before, "strong"), misses_of(&after, "strong"));
     let ends = STRONG_BYTES / 64 - 5 * LINES;

@@ -1,4 +1,4 @@
-//! Stall by call stack: a function that is called by one who waits and by one who does not.
+//! Stall by call stack: a function that is called by one that waits and by one that does not.
 
 use results::{Profile, ProfileStack};
 use sim::{Config, Detail, PolicySpec};
@@ -40,8 +40,9 @@ fn location(process: u32, pc: u64, function: &str, line: u32) -> Location {
     }
 }
 
-/// `find`, which is inlined into `lookup`, is called by `hot` with the same line each time, and by `cold` with another one. Every
-/// seventh call is sampled. `other` waits, too, and is in no sample. What `hot` reads lies in another set than the rest.
+/// `find`, which is inlined into `lookup`, is called by `hot` with the same line each time, and by `cold` with another
+/// one. Every seventh call is sampled. `other` waits, too, and is in no sample. The data that `hot` reads lies in
+/// another set than the rest.
 fn trace(sampled: bool) -> Trace {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut writer = Writer::create(file.path(), &trace::Header::default()).unwrap();
@@ -160,7 +161,7 @@ fn without_samples_lines_have_no_callers() {
     let (with, without) = (profile(true), profile(false));
     assert_eq!(without.samples, 0);
     let depths: Vec<usize> = without.stacks.iter().map(|stack| stack.frames.len()).collect();
-    // What is inlined is known all the same.
+    // Inlined functions are known all the same.
     assert!(depths.iter().all(|depth| *depth <= 2), "{depths:?}");
     let total = |profile: &Profile| -> [u64; 2] {
         let of = |of: fn(&ProfileStack) -> u64| profile.stacks.iter().map(of).sum();

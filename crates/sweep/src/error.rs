@@ -1,4 +1,4 @@
-//! What can be wrong with a sweep as a whole. A point that fails is a row.
+//! Errors of a sweep as a whole. A point that fails is a row.
 
 use std::path::PathBuf;
 

@@ -15,7 +15,7 @@ use crate::error::SweepError;
 use crate::row::Row;
 use crate::spec::Spec;
 
-/// What says of which sweep a file is.
+/// The key that says which sweep a file belongs to.
 const OF: &str = "domicile.sweep";
 /// Rows are written again after this, and never take more than a tenth of the time.
 const SAVE_AFTER: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ impl Rows {
             Err(error) => return Err(file_error(path, error)),
             Ok(file) => read(file, &of, path)?,
         };
-        // Whatever was wrong with it may be right by now.
+        // The cause of its error may be gone by now.
         rows.retain(|row| row.error.is_none());
         Ok(Rows {
             path: path.to_path_buf(),
@@ -115,12 +115,12 @@ impl Rows {
     }
 }
 
-/// What has to be the same for a sweep to go on.
+/// The parts that have to be the same for a sweep to go on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Identity {
     /// All that the specification says.
     spec: String,
-    /// How long each trace is, and what each machine is; none where that is not there yet.
+    /// The length of each trace, and each machine; none if that is not there yet.
     traces: Vec<Option<u64>>,
     machines: Vec<Option<String>>,
 }
@@ -140,7 +140,7 @@ impl Identity {
         }
     }
 
-    /// What is another one; none where a sweep can go on.
+    /// The part that differs; none if a sweep can go on.
     fn differs(&self, other: &Identity) -> Option<&'static str> {
         fn same<T: PartialEq>(one: &[Option<T>], other: &[Option<T>]) -> bool {
             one.iter()

@@ -1,8 +1,9 @@
 //! Many simulations: traces × machines × cpus × changes × seeds × policies × parameters.
 //!
-//! A [`Spec`] says which (TOML). Its [`Point`]s have one order, and each has a key that says all of it. [`run`] simulates those that a
-//! file of results does not have yet, as many side by side as there are cpus, and hands each on as a [`Row`]. [`Rows`] is that file
-//! (Parquet): it can be read at any time, and a sweep that was broken off goes on behind its last row.
+//! A [`Spec`] says which (TOML). Its [`Point`]s have one order, and each has a key that says all of it. [`run`]
+//! simulates those that a file of results does not have yet, as many side by side as there are cpus, and hands each on
+//! as a [`Row`]. [`Rows`] is that file (Parquet): it can be read at any time, and a sweep that was broken off goes on
+//! after its last row.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! What a search for the best setting found.
+//! The result of a search for the best setting.
 
 use std::collections::BTreeMap;
 

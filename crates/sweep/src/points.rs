@@ -9,7 +9,7 @@ use crate::error::SweepError;
 use crate::settings::{Setting, settings};
 use crate::spec::Spec;
 
-/// What a trace is simulated on, and as what program.
+/// The machine on which a trace is simulated, and the program as which it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     pub trace: PathBuf,

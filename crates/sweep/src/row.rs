@@ -1,11 +1,11 @@
-//! What became of a point.
+//! The result of a point.
 
 use results::Outcome;
 use serde::{Deserialize, Serialize};
 
 use crate::points::{Group, Point};
 
-/// A point and what it came to, or why it could not be simulated.
+/// A point and its result, or why it could not be simulated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The point's place in the sweep, and all that it is.
@@ -22,9 +22,10 @@ pub struct Row {
     pub settings: String,
     /// Why there is no result.
     pub error: Option<String>,
-    /// What the trace does not have of the run; the result is of the rest.
+    /// The part of the run that the trace does not have; the result is of the rest.
     pub incomplete: Option<String>,
-    /// How long the run takes, what all threads together wait for memory, and what policies take, in nanoseconds.
+    /// The time of the run, the time that all threads together wait for memory, and the time of policies, in
+    /// nanoseconds.
     pub time_ns: Option<u64>,
     pub stall_ns: Option<u64>,
     pub overhead_ns: Option<u64>,

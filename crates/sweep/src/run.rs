@@ -18,7 +18,7 @@ use crate::spec::Spec;
 pub struct Limits<'a> {
     /// Threads that simulate; `None`: one for each cpu.
     pub threads: Option<usize>,
-    /// Called when so many points of all are done.
+    /// Called with the number of points done, and of all.
     pub progress: &'a dyn Fn(u64, u64),
 }
 
@@ -29,7 +29,7 @@ const BESIDE: usize = 4;
 ///
 /// A point that fails is a row with its error.
 ///
-/// Errors: the specification names what there is not; the rows cannot be written.
+/// Errors: the specification names something that does not exist; the rows cannot be written.
 pub fn run(spec: &Spec, rows: &mut Rows, limits: &Limits) -> Result<(), SweepError> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     // More threads than cpus take memory, and gain nothing.
@@ -57,12 +57,12 @@ pub fn run(spec: &Spec, rows: &mut Rows, limits: &Limits) -> Result<(), SweepErr
     rows.save()
 }
 
-/// Whether there is all that a specification names, so that nothing is written for one that is refused.
+/// Checks that everything that a specification names is there, so that nothing is written for one that is refused.
 pub fn check(spec: &Spec) -> Result<(), SweepError> {
     groups(spec).map(drop)
 }
 
-/// The numbers of all points that the rows do not have, in batches of at most so many that share a trace and a machine.
+/// The numbers of all points that the rows do not have, in batches of `most` at most that share a trace and a machine.
 pub fn batches(spec: &Spec, rows: &Rows, most: usize) -> Result<Vec<Vec<u64>>, SweepError> {
     let groups = groups(spec)?;
     let left = left(&groups, &rows.keys(), most.max(1)).into_iter();
@@ -71,7 +71,7 @@ pub fn batches(spec: &Spec, rows: &Rows, most: usize) -> Result<Vec<Vec<u64>>, S
         .collect())
 }
 
-/// Simulates these points. `local`: where traces lie that are called otherwise in the specification.
+/// Simulates these points. `local`: the places of traces that the specification calls otherwise.
 pub fn simulate(
     spec: &Spec,
     numbers: &[u64],
@@ -116,7 +116,7 @@ pub fn traces(spec: &Spec, numbers: &[u64]) -> Result<Vec<PathBuf>, SweepError> 
     Ok(traces)
 }
 
-/// What is to be done, in the sweep's order.
+/// The remaining points, in the sweep's order.
 fn left<'a>(groups: &'a [Group], done: &HashSet<String>, most: usize) -> Vec<(&'a Group, Vec<&'a Point>)> {
     let mut batches = Vec::new();
     for group in groups {
@@ -142,12 +142,12 @@ fn rows_of(group: &Group, points: &[&Point], simulation: &Result<Simulation, Str
         .collect()
 }
 
-/// What the points of a group share.
+/// The common part of the points of a group.
 struct Simulation {
     trace: Trace,
     /// Without policies.
     config: Config,
-    /// The misses, where policies are replayed over them.
+    /// The misses, if policies are replayed over them.
     misses: Option<MissStream>,
 }
 
@@ -180,7 +180,7 @@ impl Simulation {
         Ok(Simulation { trace, config, misses })
     }
 
-    /// What the trace does not have of the run.
+    /// The part of the run that the trace does not have.
     fn incomplete(&self) -> Option<String> {
         let broke = capture::broke_off(self.trace.header());
         let broke = broke.map(|broke| format!("not a whole run: {broke}"));

@@ -12,11 +12,11 @@ pub struct NotSettings(String);
 pub struct Setting {
     /// As the policy takes them, `policy.parameter=value`.
     pub sets: Vec<String>,
-    /// Those of which there are several, `parameter=value`: what tells this run from the others.
+    /// Those with several values, `parameter=value`: they tell this run from the others.
     pub swept: Vec<String>,
 }
 
-/// So many runs are the most that one command makes: each has its counts in memory while it runs, and a line of the result.
+/// One command makes at most this many runs: each has its counts in memory while it runs, and a line of the result.
 const MOST: usize = 10_000;
 
 /// Every combination of the values that are given for a policy, in their order, the last parameter changing fastest.

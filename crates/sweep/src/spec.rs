@@ -1,4 +1,4 @@
-//! What is swept over, as a TOML file says it.
+//! The sets of values to sweep over, as a TOML file states them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,13 @@ pub struct Spec {
     /// Changes of the program's data, each a list that is made together; none: the program as it is.
     #[serde(default)]
     pub changes: Vec<Vec<String>>,
-    /// Of everything that is random; none: 1.
+    /// For everything that is random; none: 1.
     #[serde(default)]
     pub seeds: Vec<u64>,
     /// Simulates the caches once for each trace and machine, and replays policies of homes over the misses, as `simulate --fast`.
     #[serde(default)]
     pub fast: bool,
-    /// Where files are looked for.
+    /// The folder in which files are looked for.
     #[serde(skip)]
     folder: PathBuf,
 }
@@ -142,7 +142,7 @@ impl Spec {
         format!("{spec:?}")
     }
 
-    /// Where a trace is.
+    /// The place of a trace.
     pub fn place_of(&self, trace: &Path) -> PathBuf {
         match trace.to_string_lossy().contains("://") {
             true => trace.to_path_buf(),
@@ -150,7 +150,7 @@ impl Spec {
         }
     }
 
-    /// What a machine is called where it is looked for.
+    /// The name under which a machine is looked for.
     pub fn machine(&self, name: &str) -> String {
         match name.contains('/') || name.ends_with(".toml") {
             true => self.folder.join(name).display().to_string(),

@@ -1,8 +1,8 @@
-//! Which cpus a thread may run on.
+//! The cpus that a thread may run on.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The calling thread, and what it starts, kept on one cpu; dropping this gives back the cpus there were.
+/// The calling thread, and its children, kept on one cpu; dropping this gives back the cpus there were.
 #[derive(Debug)]
 pub struct Pinned {
     cpu: usize,
@@ -24,7 +24,8 @@ pub fn pin_to_last() -> Option<Pinned> {
 /// The cpu that the calling thread is on, at the moment.
 #[inline]
 pub fn here() -> usize {
-    // The C library's: it reads what the kernel keeps in the thread's own memory (rseq), and asks nobody.
+    // The C library's call: it reads the number that the kernel keeps in the thread's own memory (rseq),
+    // without a system call.
     // SAFETY: the call takes nothing and changes nothing.
     let cpu = unsafe { libc::sched_getcpu() };
     usize::try_from(cpu).unwrap_or(0)
@@ -54,7 +55,7 @@ pub struct Wanderer {
 }
 
 impl Wanderer {
-    /// The calling thread, which may run where it may now whenever it is not sent elsewhere.
+    /// Wraps the calling thread, which keeps its current cpus whenever it is not sent elsewhere.
     pub fn new() -> std::io::Result<Wanderer> {
         Ok(Wanderer {
             home: sched_getaffinity(None)?,
@@ -62,7 +63,7 @@ impl Wanderer {
         })
     }
 
-    /// Whether the thread may go there.
+    /// Returns whether the thread may go there.
     pub fn may(&self, cpu: usize) -> bool {
         cpu < CpuSet::MAX_CPU && self.home.is_set(cpu)
     }
@@ -102,7 +103,8 @@ impl Home {
         Ok(Home(sched_getaffinity(None)?))
     }
 
-    /// Lets the calling thread run there, and nowhere else. Where the kernel refuses it stays where it is.
+    /// Lets the calling thread run there, and nowhere else. If the kernel refuses, the thread stays where
+    /// it is.
     pub fn take(&self) {
         let _ = sched_setaffinity(None, &self.0);
     }
@@ -129,7 +131,7 @@ pub fn this_thread() -> u32 {
 /// The cpus that a thread may run on, lowest first; `None` is the calling one, else the kernel's number of any
 /// thread.
 ///
-/// Errors: ESRCH where there is no such thread.
+/// Errors: ESRCH if there is no such thread.
 pub fn allowed(thread: Option<u32>) -> std::io::Result<Vec<u32>> {
     let thread = match thread {
         None => None,
@@ -146,7 +148,7 @@ pub fn allowed(thread: Option<u32>) -> std::io::Result<Vec<u32>> {
 
 /// Lets a thread run on these cpus, and nowhere else; `None` is the calling one.
 ///
-/// Errors: ESRCH where there is no such thread, EPERM where it is another user's, EINVAL where its cpuset has none of the cpus.
+/// Errors: ESRCH if there is no such thread, EPERM if it is another user's, EINVAL if its cpuset has none of the cpus.
 pub fn allow(thread: Option<u32>, cpus: &[u32]) -> std::io::Result<()> {
     let raw = |thread| i32::try_from(thread).ok().and_then(rustix::thread::Pid::from_raw);
     let thread = match thread {
@@ -160,10 +162,11 @@ pub fn allow(thread: Option<u32>, cpus: &[u32]) -> std::io::Result<()> {
     Ok(sched_setaffinity(thread, &set)?)
 }
 
-/// The calling thread gets the cpu sooner when it wakes, and for shorter; dropping this gives back what was before.
+/// The calling thread gets the cpu sooner when it wakes, and for shorter; dropping this restores the earlier
+/// setting.
 ///
-/// Fair scheduling gives each thread the same share. A thread that asks for shorter turns has them sooner, which
-/// is what counts where two threads do a piece of work in turns.
+/// Fair scheduling gives each thread the same share. A thread that asks for shorter turns gets them sooner, which
+/// matters if two threads do a piece of work in turns.
 #[derive(Debug)]
 pub struct Brisk {
     before: Attributes,

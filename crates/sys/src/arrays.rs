@@ -1,4 +1,4 @@
-//! Large arrays that are used all over: of huge pages where the system has them for whoever asks
+//! Large arrays that are used all over: of huge pages if the system gives them on request
 //! (`madvise` or `always` in `/sys/kernel/mm/transparent_hugepage/enabled`), and fetched ahead.
 //!
 //! A table of some hundred megabytes that is read at random costs, with pages of 4 KiB, a miss of
@@ -27,7 +27,7 @@ mod sealed {
 }
 
 /// An array of numbers that grows, and whose new elements are 0. Memory that was never written
-/// takes no room, but for what is left of the last huge page.
+/// takes no room, except for the rest of the last huge page.
 pub struct Array<T: sealed::Number> {
     at: NonNull<T>,
     len: usize,
@@ -55,7 +55,7 @@ impl<T: sealed::Number> Array<T> {
         array
     }
 
-    /// An array of `len` zeroes, for those who can go on without it.
+    /// An array of `len` zeroes, for callers that can go on without it.
     ///
     /// # Errors
     /// The system has no memory, or no addresses, for it.
@@ -188,7 +188,7 @@ impl<T: sealed::Number> Drop for Array<T> {
 }
 
 /// Has the host fetch an element into its caches, without waiting for it. Nothing happens beyond
-/// the end, nor on hosts that we know no such instruction of.
+/// the end, nor on hosts without a known instruction for it.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

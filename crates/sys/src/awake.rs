@@ -1,8 +1,9 @@
 //! Cpus that do not go to sleep while they have nothing to run.
 //!
-//! A cpu that sleeps may lose what its private caches hold: a deep state of sleep empties them, and a hypervisor gives the core to
-//! another guest. To wake it takes tens of microseconds. A thread of the lowest class (`SCHED_IDLE`) spins there instead. It runs while
-//! nothing else of its control group wants the cpu, and its time counts against the group's quota (`cpu.max`).
+//! A sleeping cpu may lose the content of its private caches: a deep sleep state empties them, and a hypervisor gives
+//! the core to another guest. A wake-up takes tens of microseconds. A thread of the lowest class (`SCHED_IDLE`) spins
+//! there instead. It runs while nothing else of its control group wants the cpu, and its time counts against the
+//! group's quota (`cpu.max`).
 
 use std::io;
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use std::time::Duration;
 
 use crate::{affinity, clock};
 
-/// Of the threads.
+/// The name of the threads.
 const NAME: &str = "domicile-awake";
 const ASLEEP: u8 = 0;
 const AWAKE: u8 = 1;
 const OVER: u8 = 2;
-/// Pauses from one look at what is asked to the next: some microseconds.
+/// Pauses between two looks at the request: some microseconds.
 const PAUSES: u32 = 64;
 
 /// While this lives, some cpus can be kept awake.
@@ -44,25 +45,25 @@ impl Awake {
             let (ready, answer) = std::sync::mpsc::channel();
             let asked = awake.asked.clone();
             let thread = thread::Builder::new().name(NAME.to_string()).spawn(move || {
-                // Nobody hears of it where the caller has ended.
+                // The receiver is gone if the caller has ended.
                 let _ = ready.send(affinity::this_thread());
                 spin(&asked);
             })?;
             let number = answer.recv().map_err(io::Error::other)?;
             awake.threads.push((thread, number));
-            // From here: once it is of its class it may wait long for a busy cpu.
+            // The cpus are set from here: in its class the thread may wait long for a busy cpu.
             affinity::allow(Some(number), &[cpu])?;
             set_class(number, libc::SCHED_IDLE)?;
         }
         Ok(awake)
     }
 
-    /// The cpus that are kept awake while it is asked for.
+    /// The number of cpus that are kept awake on request.
     pub fn count(&self) -> u32 {
         self.threads.len() as u32
     }
 
-    /// Keeps them awake from now on, or no more.
+    /// Keeps them awake from now on, or lets them sleep.
     pub fn keep(&self, awake: bool) {
         let wish = if awake { AWAKE } else { ASLEEP };
         if self.asked.swap(wish, Ordering::Relaxed) != wish && awake {
@@ -75,7 +76,7 @@ impl Awake {
         self.threads.iter().for_each(|(thread, _)| thread.thread().unpark());
     }
 
-    /// The processor time that it took to keep them awake; none where that was never asked for.
+    /// The processor time that it took to keep them awake; none if that was never asked for.
     pub fn time(&self) -> Duration {
         if !self.begun.load(Ordering::Relaxed) {
             return Duration::ZERO;

@@ -2,7 +2,7 @@
 
 use crate::{Root, SysError};
 
-/// What the kernel does by itself.
+/// The moves that the kernel makes by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balancing {
     /// Moves pages to the nodes of the threads that touch them, and threads to their pages.
@@ -11,9 +11,9 @@ pub struct Balancing {
     pub among_tiers: bool,
 }
 
-/// Reads what is in force.
+/// Reads the current settings.
 ///
-/// Errors: absent where the kernel cannot balance.
+/// Errors: absent if the kernel cannot balance.
 pub fn state(root: &Root) -> Result<Balancing, SysError> {
     const PATH: &str = "proc/sys/kernel/numa_balancing";
     let bits = root.number(PATH)?;

@@ -8,7 +8,7 @@ const BARRIER: libc::c_int = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 
 /// Says that this process will ask for barriers; to say it twice does no harm.
 ///
-/// Errors: ENOSYS or EINVAL before Linux 4.14 and where CPUs are isolated (`nohz_full`); EPERM where a container forbids it.
+/// Errors: ENOSYS or EINVAL before Linux 4.14 and where CPUs are isolated (`nohz_full`); EPERM if a container forbids it.
 pub fn announce() -> io::Result<()> {
     ask(REGISTER)
 }

@@ -23,7 +23,7 @@ unsafe impl Send for Block {}
 impl Block {
     /// Pre: `bytes` is more than 0. Post: at least so many.
     ///
-    /// Errors: ENOMEM where there is not that much, or not that many mappings.
+    /// Errors: ENOMEM if there is too little memory, or too few mappings.
     pub fn map(bytes: usize) -> io::Result<Block> {
         let bytes = bytes.checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: no address is asked for, so the kernel chooses one where nothing is.

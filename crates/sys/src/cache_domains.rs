@@ -10,9 +10,9 @@ use crate::{Root, SysError, affinity, caches};
 pub struct CacheDomain {
     /// Ascending, not empty.
     pub cpus: Vec<u32>,
-    /// `None` where domains are given by hand.
+    /// `None` if domains are given by hand.
     pub level: Option<u32>,
-    /// The cache's size, where it is known.
+    /// The cache's size, if known.
     pub bytes: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ pub enum DomainsError {
     Caches(SysError),
     #[error("all cpus share each cache of this machine")]
     OneDomain,
-    /// Of domains by hand.
+    /// An error of domains given by hand.
     #[error("{0}")]
     ByHand(String),
 }
@@ -36,11 +36,12 @@ impl CacheDomain {
     }
 }
 
-/// The domains of this machine, as far as the calling thread may use their cpus. None where there is one only.
+/// The domains of this machine, as far as the calling thread may use their cpus. Empty if the machine has only
+/// one.
 ///
 /// Errors: caches cannot be read.
 pub fn usable() -> Result<Vec<CacheDomain>, DomainsError> {
-    // Where the kernel does not say, all may be used.
+    // All cpus count as allowed if the kernel reports no affinity.
     let allowed = affinity::allowed(None).ok();
     let found = match find(&Root::default()) {
         Err(DomainsError::OneDomain) => Vec::new(),

@@ -3,8 +3,8 @@
 use crate::cpus::{CpuSet, shared};
 use crate::{Root, SysError};
 
-/// What one `indexM` directory says. Everything but the level may be missing: Arm kernels leave
-/// out sizes that the firmware does not report, guests leave out what the host does not.
+/// The contents of one `indexM` directory. Everything but the level may be missing: Arm kernels
+/// leave out sizes that the firmware does not report, guests leave out other fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheReading {
     pub level: u32,
@@ -19,14 +19,14 @@ pub struct CacheReading {
     pub write_policy: Option<String>,
     /// `ReadWriteAllocate`, `ReadAllocate` or `WriteAllocate`.
     pub allocation_policy: Option<String>,
-    /// The cpus that share this instance, as the kernel lists them; `None` where it does not.
+    /// The cpus that share this instance, as the kernel lists them; `None` if it does not.
     pub sharers: Option<CpuSet>,
 }
 
 /// Reads the caches of `cpu`, in the kernel's order.
 ///
-/// Ensures: at least one reading; else the error names what was missing. Entries without a level
-/// or kind are left out. Zero, which the kernel writes for "not known", is `None`.
+/// Ensures: at least one reading; else the error names the missing file. Entries without a level or
+/// kind are left out. Zero, which the kernel writes for "not known", is `None`.
 pub fn caches(root: &Root, cpu: u32) -> Result<Vec<CacheReading>, SysError> {
     let directory = format!("sys/devices/system/cpu/cpu{cpu}/cache");
     let mut readings = Vec::new();

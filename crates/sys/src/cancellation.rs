@@ -1,14 +1,14 @@
 //! Threads that are cancelled (`pthread_cancel`): not while they are in code of ours.
 //!
-//! Opening, reading and waiting are cancellation points. A thread that is cancelled there unwinds, through locks that it
-//! holds and pages that it has taken out, and through frames that nothing may unwind through, which ends the program. So
-//! code that a program's call brings us into puts cancellation off until it returns.
+//! Opening, reading and waiting are cancellation points. A thread that is cancelled there unwinds, through locks that
+//! it holds and pages that it has taken out, and through frames that nothing may unwind through, which ends the
+//! program. So code of ours that a program calls defers cancellation until it returns.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
 
-/// While it lives the thread is not cancelled. If it was meant to be, it is at its next cancellation point; at once, where
-/// the thread has asked for that.
+/// While it lives the thread is not cancelled. A pending cancellation takes effect afterwards at the thread's next
+/// cancellation point, or at once if the thread is set so.
 #[must_use]
 pub struct Uncancelled {
     before: c_int,
@@ -28,7 +28,7 @@ unsafe fn pthread_setcancelstate(_: c_int, _: *mut c_int) -> c_int {
     0
 }
 
-/// Of `pthread.h`, on every architecture.
+/// Constants of `pthread.h`, on every architecture.
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
 impl Uncancelled {

@@ -1,8 +1,9 @@
 //! Calls that the kernel carries out mapping by mapping, and passes in which mappings are registered with a userfaultfd.
 //!
-//! A call such as `mremap` fails in the middle where one of the mappings is registered and its neighbour is not, and what it
-//! has moved stays moved. So they take turns: a [`Pass`] lasts from before pages are registered until none is, and a
-//! [`change`] waits until there is none. While somebody waits the pass soon ends, and those that have waited come first.
+//! A call such as `mremap` fails in the middle if one of the mappings is registered and its neighbour is not, and the
+//! pages moved so far stay moved. So they take turns: a [`Pass`] lasts from before pages are registered until none is,
+//! and a [`change`] waits until there is none. While a change waits, the pass soon ends, and the waiting changes come
+//! first.
 //!
 //! It holds for the calls that come this way. A bare system call does not.
 
@@ -29,7 +30,7 @@ static COUNTS: Counts = Counts {
     waiting: AtomicU32::new(0),
 };
 
-/// Where the counts are.
+/// The address of the counts.
 pub(crate) fn place() -> usize {
     &raw const COUNTS as usize
 }
@@ -48,13 +49,13 @@ fn pause(round: usize) {
 pub struct Pass(());
 
 impl Pass {
-    /// One as soon as the changes are made that are under way or wait. `None` where that takes some milliseconds: one of
-    /// them may itself wait for somebody.
+    /// A pass, once the changes that are under way or waiting are made. `None` if that takes some milliseconds: one of
+    /// them may itself wait for another thread.
     ///
     /// Pre: this thread has nothing registered that a change could wait for. This takes no lock.
     pub fn begin() -> Option<Pass> {
         const ROUNDS: usize = 400;
-        // Those who waited for the last pass come first.
+        // Changes that waited for the last pass come first.
         for round in 0..ROUNDS {
             if COUNTS.waiting.load(Ordering::SeqCst) == 0 {
                 break;
@@ -77,7 +78,7 @@ impl Pass {
         begun
     }
 
-    /// Whether a change waits for passes to end.
+    /// Returns whether a change waits for passes to end.
     pub fn awaited(&self) -> bool {
         COUNTS.waiting.load(Ordering::SeqCst) != 0
     }
@@ -150,7 +151,7 @@ mod tests {
         // No pass begins while a change is under way, and a change inside another one does not wait.
         assert!(change(Pass::begin).is_none());
         assert!(change(|| change(|| true)));
-        // Neither starves where both go on without a break.
+        // Neither starves if both go on without a break.
         let (stop, inside) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let changes = scope.spawn(|| {

@@ -31,7 +31,7 @@ pub fn walk(area: &Area, word: u32, loads: u64) -> u32 {
     for _ in 0..loads {
         at = words[at].load(Ordering::Relaxed) as usize;
     }
-    // Only what was linked is met, and that fits.
+    // The walk meets only linked words, and these fit.
     at as u32
 }
 

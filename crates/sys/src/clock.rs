@@ -45,7 +45,7 @@ pub fn time_of_thread<T>(thread: &JoinHandle<T>) -> io::Result<Duration> {
     }
 }
 
-/// Errors: whatever the clock counts has ended (`ESRCH`).
+/// Errors: the clock's process or thread has ended (`ESRCH`).
 fn time_of(clock: libc::clockid_t) -> io::Result<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: there is room for one.
@@ -64,7 +64,7 @@ fn time_of(clock: libc::clockid_t) -> io::Result<Duration> {
 
 /// Clock ticks since the machine's start, as `/proc/PID/stat` counts the time at which a thread began (`CLOCK_BOOTTIME`).
 ///
-/// Ensures: whatever begins after this has a time that is not before it.
+/// Ensures: a thread or process that begins after this has a time that is not before it.
 pub fn ticks() -> u64 {
     /// Clock ticks of `stat` are hundredths of a second on every architecture that has caches to pair.
     const IN_A_SECOND: u64 = 100;

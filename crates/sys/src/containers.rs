@@ -1,4 +1,5 @@
-//! Memory for containers, whole pages for each, of which a keeper hears before it is used and before it goes.
+//! Memory for containers, whole pages for each. A keeper is notified before they are used and before they are
+//! unmapped.
 //!
 //! For the trait that hashbrown's and allocator-api2's containers take; the standard library's own is not stable yet.
 
@@ -12,7 +13,8 @@ use allocator_api2::alloc::{AllocError, Allocator};
 
 use crate::memory::{PAGE, Span};
 
-/// Who hears of the pages. Safe code cannot be that: it could answer for memory that it does not have.
+/// A listener that is told of the pages. The trait is unsafe because an implementation could answer for memory that it
+/// does not have.
 ///
 /// ```compile_fail,E0200
 /// use sys::{containers::Keeper, memory::Span};
@@ -28,14 +30,14 @@ use crate::memory::{PAGE, Span};
 /// ```
 ///
 /// # Safety
-/// From [`keep`](Keeper::keep) on the pages are a container's. Whatever an implementor does with them leaves them
-/// mapped, readable, writable, and with the content that they have: zeros at first, whatever the container writes later.
-/// Only in [`leave`](Keeper::leave) may the content go.
+/// From [`keep`](Keeper::keep) on the pages are a container's. An implementor leaves them mapped, readable, writable,
+/// and with their content: zeros at first, later the container's writes. Only in [`leave`](Keeper::leave) may the
+/// content go.
 pub unsafe trait Keeper: Send + Sync {
     /// These pages were just mapped and are full of zeros. False refuses them: the allocation fails.
     fn keep(&self, pages: Span) -> bool;
 
-    /// What these pages hold is needed no more; they are about to be unmapped.
+    /// The content of these pages is no longer needed; they are about to be unmapped.
     fn leave(&self, pages: Span);
 }
 
@@ -64,7 +66,7 @@ impl<K: ?Sized> fmt::Debug for Containers<K> {
     }
 }
 
-/// Bytes of the pages for a layout; `None` where it cannot be had.
+/// Bytes of the pages for a layout; `None` if it cannot be had.
 fn bytes_for(layout: Layout) -> Option<usize> {
     (layout.align() <= PAGE).then_some(())?;
     layout.size().checked_next_multiple_of(PAGE)
@@ -130,7 +132,7 @@ unsafe impl<K: Keeper + ?Sized> Allocator for Containers<K> {
 }
 
 impl<K: Keeper + ?Sized> Containers<K> {
-    /// Moves what a block holds to one of another size, unless it has the same pages.
+    /// Moves a block's content to one of another size, unless it has the same pages.
     ///
     /// # Safety
     ///
@@ -180,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// Remembers what is there, and refuses more than so many bytes.
+    /// Remembers its blocks, and refuses more than so many bytes.
     #[derive(Default)]
     struct Book(Mutex<BTreeMap<usize, usize>>, usize);
 

@@ -2,13 +2,13 @@
 
 use crate::{Root, SysError};
 
-/// What the first processor of /proc/cpuinfo says of itself.
+/// The fields of the first processor in /proc/cpuinfo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processor {
     /// `AMD EPYC 7763 64-Core Processor`; Arm kernels do not report it.
     pub model: Option<String>,
     pub vendor: Option<String>,
-    /// Whether the kernel says that it runs under a hypervisor.
+    /// True if the kernel reports that it runs under a hypervisor.
     pub is_guest: bool,
 }
 

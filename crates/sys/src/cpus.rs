@@ -1,8 +1,8 @@
-//! Sets of cpus and how the kernel writes them; which cpus there are.
+//! Sets of cpus, their form in the kernel's files, and the cpus of the machine.
 
 use crate::{Root, SysError};
 
-/// More than any kernel is built for (x86: 8192); a bound on what a damaged file can ask for.
+/// More than any kernel is built for (x86: 8192); a bound on the numbers in a damaged file.
 pub const CPU_NUMBER_MAX: u32 = 65_535;
 
 /// Cpu numbers, ascending, none twice.
@@ -70,10 +70,10 @@ pub fn list(cpus: &[u32]) -> String {
     runs.join(",")
 }
 
-/// Which cpus the machine has and which of them run.
+/// The cpus of the machine, and those that are online.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus {
-    /// Not empty.
+    /// Never empty.
     pub online: CpuSet,
     pub possible: Option<CpuSet>,
     pub present: Option<CpuSet>,
@@ -84,7 +84,7 @@ pub struct Cpus {
 /// Old kernels have no `online` there; then the directories `cpuN` count, but for those that say 0
 /// in their own `online` (the boot cpu has none and cannot be taken offline).
 ///
-/// Ensures: `online` is not empty; else the error names what was missing.
+/// Ensures: `online` is not empty; else the error names the missing file.
 pub fn cpus(root: &Root) -> Result<Cpus, SysError> {
     const DIRECTORY: &str = "sys/devices/system/cpu";
     let set = |name: &str| -> Result<CpuSet, SysError> {

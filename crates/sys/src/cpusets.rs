@@ -17,7 +17,7 @@ const HAS: &str = "cpuset.cpus.effective";
 pub struct Group {
     /// Tells it from a later group of the same name.
     pub id: u64,
-    /// The cpus that were chosen for it, as a list; empty where it has all that are left to it.
+    /// The cpus that were chosen for it, as a list; empty if it has all that are left to it.
     pub cpus: String,
     /// The cpus that the group above leaves it.
     pub above: CpuSet,
@@ -42,7 +42,7 @@ pub fn group_of(root: &Root, process: u32) -> Option<PathBuf> {
 
 /// Reads the cpuset of a group; `folder` is its folder.
 ///
-/// Errors: absent where the group is gone, or has no cpuset: the group above it does not hand the controller on.
+/// Errors: absent if the group is gone, or has no cpuset: the group above it does not hand the controller on.
 pub fn group(root: &Root, folder: &Path) -> Result<Group, SysError> {
     let text = |name: &str| root.text(&below(folder, name));
     let cpus = text(CHOSEN)?;
@@ -80,10 +80,10 @@ pub fn group(root: &Root, folder: &Path) -> Result<Group, SysError> {
 
 /// Chooses cpus for a group, as a list; an empty one gives it all that the group above leaves it.
 ///
-/// Errors: absent where the group is gone or has no cpuset; closed where this process may not choose; refused for an empty list
+/// Errors: absent if the group is gone or has no cpuset; closed where this process may not choose; refused for an empty list
 /// where processes are in the group (ENOSPC, as in Linux 6.12).
 pub fn choose(root: &Root, folder: &Path, cpus: &str) -> Result<(), SysError> {
-    // Nothing at all would not be a write.
+    // An empty buffer would not be a write.
     root.write(&below(folder, CHOSEN), &format!("{cpus}\n"))
 }
 
@@ -94,7 +94,7 @@ fn below(folder: &Path, name: &str) -> String {
 
 /// The cpus of a process's cpuset, those only that are online.
 ///
-/// All of them if no group can be seen that has a list of cpus. Errors: absent where the process is gone.
+/// All of them if no group can be seen that has a list of cpus. Errors: absent if the process is gone.
 pub fn of(root: &Root, process: u32) -> Result<CpuSet, SysError> {
     let online = cpus(root)?.online;
     let path = format!("proc/{process}/cpuset");

@@ -1,11 +1,11 @@
 //! The kernel's monitor of data accesses (DAMON) for the addresses of processes: `/sys/kernel/mm/damon/admin`.
 //!
-//! A thread of the kernel looks at a page of each region at every sampling interval: whether its accessed bit is set, which it
-//! clears. At the end of an aggregation interval it says of each region at how many of these looks the bit was set. Regions
-//! grow and shrink by what was found.
+//! A thread of the kernel checks and clears the accessed bit of a page of each region at every sampling interval. At
+//! the end of an aggregation interval it reports for each region the number of checks that found the bit set. Regions
+//! grow and shrink by these numbers.
 //!
-//! There is one such folder for the whole machine, and threads are added to it all together, before any of them runs. So
-//! [`Monitors`] takes it as a whole, from nobody who uses it, and gives it back empty.
+//! There is one such folder for the whole machine, and threads are added to it all together, before any of them runs.
+//! So [`Monitors`] takes the whole folder, if nobody uses it, and gives it back empty.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::{Problem, Root, SysError};
 
 const ADMIN: &str = "sys/kernel/mm/damon/admin/kdamonds";
 
-/// What was seen of a region during the last aggregation interval.
+/// One region as it was observed during the last aggregation interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     pub span: Span,
@@ -63,7 +63,7 @@ impl Monitors {
             }
         }
         write(root, &number, count)?;
-        // From here on it is ours, and is given back whatever happens.
+        // From here on the folder is ours, and is given back whatever happens.
         let monitors = Monitors {
             root: root.clone(),
             count,
@@ -103,7 +103,7 @@ impl Monitors {
         self.set(one, "contexts/0/schemes/nr_schemes", 1)?;
         let scheme = "contexts/0/schemes/0";
         self.set(one, &format!("{scheme}/action"), "stat")?;
-        // What was not accessed need not be told.
+        // Regions without accesses need not be reported.
         for (name, least, most) in [
             ("sz", 0, u64::MAX),
             ("nr_accesses", 1, u32::MAX.into()),
@@ -115,7 +115,7 @@ impl Monitors {
         self.command(one, "on")
     }
 
-    /// Whether it watches still: it ends by itself where its process does.
+    /// Returns whether it still watches: it stops by itself when its process ends.
     pub fn is_on(&self, one: u32) -> bool {
         let state = self.root.text(&self.path(one, "state"));
         state.is_ok_and(|state| state == "on")
@@ -127,7 +127,8 @@ impl Monitors {
         text.parse().ok().filter(|&number| number > 0)
     }
 
-    /// What was seen during an aggregation interval, ascending by address: waits until the one under way ends.
+    /// The regions observed during an aggregation interval, ascending by address: waits until the current
+    /// interval ends.
     ///
     /// Errors: it does not watch any more.
     pub fn regions(&self, one: u32) -> Result<Vec<Region>, SysError> {
@@ -137,7 +138,7 @@ impl Monitors {
         for number in self.root.numbered(&folder, "")? {
             let read = |name: &str| self.root.number(&format!("{folder}/{number}/{name}"));
             let (start, end, accesses) = (read("start")?, read("end")?, read("nr_accesses")?);
-            // Where the kernel was slow to end the command, the next interval's regions follow: those are newer.
+            // If the kernel was slow to end the command, the next interval's regions follow. Those are newer.
             if found.last().is_some_and(|last| (start as usize) < last.span.end()) {
                 found.clear();
             }
@@ -149,15 +150,15 @@ impl Monitors {
         Ok(found)
     }
 
-    /// Ends watching; what does not watch is left as it is.
+    /// Ends watching; a monitor that does not watch is left as it is.
     pub fn stop(&self, one: u32) {
         if self.is_on(one) {
-            // One that has just ended by itself refuses it.
+            // A monitor that has just ended by itself refuses it.
             let _ = self.command(one, "off");
         }
     }
 
-    /// Commands to different threads exclude each other: who comes second is told to try again.
+    /// Commands to different threads exclude each other: the second one is told to try again.
     fn command(&self, one: u32, command: &str) -> Result<(), SysError> {
         const PATIENCE: Duration = Duration::from_secs(2);
         const PAUSE: Duration = Duration::from_millis(5);
@@ -182,7 +183,7 @@ impl Monitors {
 impl Drop for Monitors {
     fn drop(&mut self) {
         (0..self.count).for_each(|one| self.stop(one));
-        // Who cannot write it now could not before.
+        // A user who cannot write it now could not write it before.
         let _ = write(&self.root, &format!("{ADMIN}/nr_kdamonds"), 0);
     }
 }

@@ -1,7 +1,8 @@
-//! Where threads have what they cannot do without: their descriptors, of which the kernel and the C library keep track.
+//! The memory that threads cannot do without: their descriptors, which the kernel and the C library keep track of.
 //!
-//! The kernel writes into a thread's descriptor when the thread ends (`clear_child_tid`, for which `pthread_join` waits)
-//! and reads the list of its robust mutexes, and it does not wait for a page then: what it cannot write is not written.
+//! The kernel writes into a thread's descriptor when the thread ends (`clear_child_tid`, for which `pthread_join`
+//! waits) and reads the list of its robust mutexes, and it does not wait for a page then: it skips a write to a missing
+//! page.
 //!
 //! The list of robust mutexes is the one of these addresses that a thread may ask for another one. Within the C
 //! library's descriptor it has the same place for every thread, which this thread's own shows.
@@ -17,10 +18,11 @@ use crate::memory::{PAGE, Span};
 const DESCRIPTOR_MOST: usize = PAGE;
 /// The least that can be believed of it.
 const DESCRIPTOR_LEAST: usize = 1024;
-/// What the kernel writes there for restartable sequences, at least (rseq(2)).
+/// The least number of bytes that the kernel writes there for restartable sequences (rseq(2)).
 const RSEQ: usize = 32;
 
-/// What threads of this process have, but for those whose descriptor is not known: made by a bare `clone`, or just being made.
+/// The descriptors of this process's threads. Threads made by a bare `clone`, or still being made, are left out: their
+/// descriptors are not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
     /// Descriptors with the kernel's places in them.
@@ -31,7 +33,8 @@ pub struct Threads {
 
 /// Looks at all threads of this process.
 ///
-/// It reads memory of theirs by way of the kernel: not while pages are in flight.
+/// It reads the threads' memory by way of the kernel, so it may not be called while pages are in
+/// flight.
 pub fn of_all_threads() -> io::Result<Threads> {
     let mut threads = Threads::default();
     // SAFETY: the call returns this thread's own descriptor, as a number.
@@ -123,8 +126,8 @@ fn descriptor_bytes() -> usize {
     }
 }
 
-/// Where the kernel writes for this thread's restartable sequences: as glibc says (2.35), or a library that does it
-/// itself and has a variable of the usual name.
+/// The memory that the kernel writes for this thread's restartable sequences. glibc reports it since 2.35; a
+/// library that registers its own has a variable of the usual name.
 fn restartable() -> Option<Span> {
     // SAFETY: looked up in what is loaded; the first, where it is, is a number of bytes.
     unsafe {
@@ -139,7 +142,7 @@ fn restartable() -> Option<Span> {
     }
 }
 
-/// From where thread-local variables are counted.
+/// The address from which thread-local variables are counted.
 fn thread_pointer() -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -159,8 +162,9 @@ fn thread_pointer() -> Option<usize> {
     None
 }
 
-/// What this very thread cannot do without while it works with pages in flight, besides its stack: its descriptor with
-/// the stack protector's word, its `errno`, where the kernel writes when it loses the cpu, its alternate stack.
+/// The memory besides its stack that the calling thread needs while pages are in flight: its descriptor with the stack
+/// protector's word, its `errno`, the words that the kernel writes when the thread loses the cpu, and its alternate
+/// stack.
 pub fn of_this_thread() -> Vec<Span> {
     // SAFETY: both calls only return addresses of this thread's own.
     let (own, errno) = unsafe { (libc::pthread_self() as usize, libc::__errno_location() as usize) };

@@ -1,13 +1,12 @@
-//! userfaultfd: pages are taken out and put in while whoever touches them waits.
+//! userfaultfd: pages are taken out and put in while threads that touch them wait.
 //!
-//! A span registered with a [`Faults`] makes every thread wait that touches an absent page of it,
-//! until the page is put in or the span unregistered. The one that puts pages in must therefore
-//! never touch such a page itself.
+//! A span registered with a [`Faults`] makes every thread that touches an absent page of it wait until the page is
+//! put in or the span unregistered. The one that puts pages in must therefore never touch such a page itself.
 //!
-//! What one userfaultfd is registered with belongs together. As long as a change of one of its spans is unheard
-//! the kernel refuses to take, put, copy and zero with it ([`Stop::Again`]), and so it does from before the change
-//! until the thread that made it has been woken. A page that was taken with the userfaultfd that its own span is
-//! registered with is therefore where all that was heard says it is.
+//! All spans registered with one userfaultfd belong together. While a change of one of its spans is unread, the
+//! kernel refuses to take, put, copy and zero with it ([`Stop::Again`]). It refuses from before the change until
+//! the thread that made it has been woken. A page that was taken with the userfaultfd of its own span is therefore
+//! where the events read so far place it.
 //!
 //! [`Faults::put`], [`Faults::copy`] and [`Faults::zero`] only ever fill absent pages, and taking
 //! pages out needs an [`Area`] to hold them; but while they are out, and if they are not put back,
@@ -32,7 +31,7 @@ pub use events::Event;
 pub use held::Void;
 use transfer::{Ours, Transfer, transfer};
 
-/// Whose accesses to missing pages wait.
+/// The accesses that wait for a missing page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The program's and the kernel's on its behalf, as in `read(2)` into such a page.
@@ -49,7 +48,7 @@ pub enum Door {
     Device,
 }
 
-/// What a userfaultfd of this kernel can do.
+/// The features of this kernel's userfaultfd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features(u64);
 
@@ -66,7 +65,8 @@ impl Features {
         self.0 & Features::MOVE != 0
     }
 
-    /// Whether it reports `mremap`, `munmap` and `madvise` upon its spans, and these wait for it.
+    /// Returns whether it reports `mremap`, `munmap` and `madvise` upon its spans, and these wait
+    /// for it.
     pub fn events(self) -> bool {
         self.0 & Features::EVENTS == Features::EVENTS
     }
@@ -90,7 +90,7 @@ pub enum Stop {
     Other(i32),
 }
 
-/// How far an operation came: `bytes` from the start on are done; why not more.
+/// The progress of an operation: `bytes` from the start on are done, and the reason why not more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub bytes: usize,
@@ -104,7 +104,7 @@ pub struct Faults {
     scope: Scope,
     door: Door,
     offered: Features,
-    /// Whether this user may hear of forks.
+    /// True if this user may receive fork events.
     forks: bool,
 }
 
@@ -150,7 +150,8 @@ impl Faults {
 
     /// Opens one of this scope, or says why not.
     pub fn open_for(scope: Scope, events: bool) -> io::Result<Faults> {
-        // A userfaultfd says once only what is offered, so that it takes another to ask for it.
+        // A userfaultfd can be asked only once for the kernel's features, so enabling them takes a
+        // second one.
         let (first, _) = descriptor(scope)?;
         let offered = Features(handshake(first.as_fd(), 0)?);
         drop(first);
@@ -185,7 +186,7 @@ impl Faults {
 
     /// The same one by another number, which the program may close alone.
     ///
-    /// Errors: EBADF where this one is closed; EMFILE.
+    /// Errors: EBADF if this one is closed; EMFILE.
     pub fn twin(&self) -> io::Result<Faults> {
         Ok(Faults {
             fd: Kept::new(self.fd.get()?.try_clone_to_owned()?)?,
@@ -196,7 +197,7 @@ impl Faults {
         })
     }
 
-    /// Whether it is still open: the program may have closed it without knowing.
+    /// Returns whether it is still open: the program may have closed it without knowing.
     pub fn is_ours(&self) -> bool {
         self.fd.is_ours()
     }
@@ -213,17 +214,17 @@ impl Faults {
         self.offered
     }
 
-    /// Whether it reports forks, where it was asked for events.
+    /// Returns whether it reports forks, if events were requested.
     pub fn hears_forks(&self) -> bool {
         self.forks
     }
 
-    /// From now on threads wait that touch absent pages of the span.
+    /// From now on threads that touch absent pages of the span wait.
     ///
-    /// Errors: EBUSY where part of it is registered with another one, EINVAL where nothing or
+    /// Errors: EBUSY if part of it is registered with another one, EINVAL if nothing or
     /// something unfit is mapped, EPERM for files that may not be written.
     ///
-    /// What is not mapped is passed over silently, and what is mapped there later is not registered: see
+    /// Unmapped parts are skipped silently, and mappings made there later are not registered: see
     /// [`holds`](Faults::holds).
     pub fn register(&self, span: Span) -> io::Result<()> {
         const MISSING: u64 = 1;
@@ -236,16 +237,16 @@ impl Faults {
         unsafe { self.ask(opcode::read_write::<Register>(GROUP, 0x00), &mut register) }
     }
 
-    /// Nobody waits any more in the span: who does goes on, and meets what is there.
+    /// Unregisters a span and wakes all waiters in it, which go on with the pages that are there.
     ///
-    /// Errors: EINVAL where nothing is mapped in part of it (the rest keeps its registration).
+    /// Errors: EINVAL if nothing is mapped in part of it (the rest keeps its registration).
     pub fn unregister(&self, span: Span) -> io::Result<()> {
         let mut range = range(span);
         // SAFETY: the structure is what UFFDIO_UNREGISTER wants, and lives.
         unsafe { self.ask(opcode::read::<Range>(GROUP, 0x01), &mut range) }
     }
 
-    /// Whoever waits in the span looks again.
+    /// Wakes the threads that wait in the span: they look again.
     pub fn wake(&self, span: Span) -> io::Result<()> {
         let mut range = range(span);
         // SAFETY: the structure is what UFFDIO_WAKE wants, and lives.
@@ -259,23 +260,23 @@ impl Faults {
     /// out just now.) Post: the first `bytes` are out, all others where they were.
     ///
     /// # Safety
-    /// Nobody finds the place empty: until each page is put back, or its owner has given it up, the
-    /// span stays registered with a [`Faults`] that nothing but the page itself is put in through,
-    /// or nobody touches it; no fork takes place; or else the owner needs the content no more.
+    /// Nobody finds the place empty: until each page is put back, or its owner has given it up, the span stays
+    /// registered with a [`Faults`] through which only the page itself is put in, or nobody touches it; and no fork
+    /// takes place. Or else the owner no longer needs the content.
     pub unsafe fn take(&self, from: Span, into: &mut Area, page: usize) -> Progress {
         let to = into.part(page, from.bytes / PAGE);
         self.move_pages(to, from.start, Ours::Takes)
     }
 
-    /// Puts pages of an area, with their frames, into absent pages of a span that is registered
-    /// here, and wakes who waits for them. They are absent in the area afterwards.
+    /// Puts pages of an area, with their frames, into absent pages of a span that is registered here, and wakes their
+    /// waiters. They are absent in the area afterwards.
     ///
     /// Pre: the area has these pages. (Where the kernel says that a place is filled, those that are absent count as put
     /// in just now.) Post: the first `bytes` are in, all others where they were.
     ///
     /// # Safety
-    /// The pages' content is what the owner of the span expects there: what was taken out, or zeros
-    /// where the pages were never touched, or emptied.
+    /// The pages' content is the one that the owner of the span expects there: the content taken out, or zeros if the
+    /// pages were never touched, or emptied.
     pub unsafe fn put(&self, from: &mut Area, page: usize, to: Span) -> Progress {
         let from = from.part(page, to.bytes / PAGE);
         self.move_pages(to, from.start, Ours::Gives)
@@ -292,7 +293,7 @@ impl Faults {
     }
 
     /// Fills absent pages of a span that is registered here with the content of an area's pages, in
-    /// frames of the kernel's choice, and wakes who waits for them.
+    /// frames of the kernel's choice, and wakes their waiters.
     ///
     /// # Safety
     /// As for [`put`](Faults::put).
@@ -304,10 +305,10 @@ impl Faults {
         transfer(to, from.start, |transfer| unsafe { self.ask(request, transfer) }, |_| 0)
     }
 
-    /// Fills absent pages of a span that is registered here with zeros, and wakes who waits.
+    /// Fills absent pages of a span that is registered here with zeros, and wakes their waiters.
     ///
     /// # Safety
-    /// None of the pages is taken out: where nothing was taken, absent pages are zeros already.
+    /// None of the pages is taken out: absent pages that were not taken are zeros already.
     pub unsafe fn zero(&self, span: Span) -> Progress {
         let mut zero = Zero {
             range: range(span),

@@ -1,11 +1,12 @@
 //! Fork waits while pages are in flight.
 //!
 //! A child of fork gets a copy of the page tables as they are. A page that has been taken out and
-//! not yet put back would be missing in the child, for good. So whoever takes pages out holds a
-//! [`Flight`], and `fork` waits until no flight is left; flights wait while somebody forks.
+//! not yet put back would be missing in the child, for good. So a thread that takes pages out holds
+//! a [`Flight`]. `fork` waits until no flight is left; flights wait while a thread forks.
 //!
-//! A process made by `_Fork` or a bare `clone` system call does not wait. Where userfaultfd reports it
-//! ([`crate::faults::Event::Forked`]) its missing pages are copied there, else they are missing.
+//! A process made by `_Fork` or a bare `clone` system call does not wait. If userfaultfd reports it
+//! ([`crate::faults::Event::Forked`]), its missing pages are copied there; otherwise they stay
+//! missing.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -22,15 +23,15 @@ static COUNTS: Counts = Counts {
     forks: AtomicU32::new(0),
 };
 
-/// Where the counts are.
+/// The address of the counts.
 pub(crate) fn place() -> usize {
     &raw const COUNTS as usize
 }
 
 /// From now on `fork` waits for flights.
 ///
-/// The C library holds the lock of its handlers from before a fork until after it, and the fork may wait meanwhile until
-/// its event is heard. Whoever hears it must not wait for that lock.
+/// The C library holds the lock of its handlers from before a fork until after it, and the fork may wait meanwhile
+/// until its event is read. The thread that reads it must not wait for that lock.
 ///
 /// Pre: nothing is registered with a userfaultfd that reports forks and that this thread reads.
 ///
@@ -52,7 +53,8 @@ pub fn watch() -> io::Result<()> {
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// From now on [`generation`] counts forks that this process has come from. A process made by `_Fork` or a bare `clone` is not seen.
+/// Makes [`generation`] count the forks that this process descends from. A process made by `_Fork` or a bare `clone` is
+/// not counted.
 ///
 /// Errors: ENOMEM.
 pub fn count() -> io::Result<()> {
@@ -82,13 +84,12 @@ pub fn generation() -> u64 {
 pub struct Flight(());
 
 impl Flight {
-    /// One now, unless somebody forks.
+    /// Begins a flight, unless a thread forks.
     ///
-    /// Who forks may itself wait for something: for a lock of the allocator whose holder waits for a page, or
-    /// for a change of its mappings to be heard. So whoever serves such waits goes on serving them before it
-    /// tries again.
+    /// A forking thread may itself wait: for a lock of the allocator whose holder waits for a page, or for a change of
+    /// its mappings to be read. The thread that serves such waits therefore goes on serving them before it tries again.
     ///
-    /// Pre: [`watch`] was called. The flight is short (it keeps `fork` waiting), and whoever holds it does not fork. This
+    /// Pre: [`watch`] was called. The flight is short (it keeps `fork` waiting), and its holder does not fork. This
     /// takes no lock.
     pub fn try_begin() -> Option<Flight> {
         COUNTS.flights.fetch_add(1, Ordering::SeqCst);
@@ -103,7 +104,7 @@ impl Drop for Flight {
     }
 }
 
-/// Whether this process has one thread only, for now.
+/// Returns whether this process has one thread only, for now.
 pub fn alone() -> bool {
     // A line such as `Threads:	1`.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

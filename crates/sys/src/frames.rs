@@ -1,4 +1,4 @@
-//! Which frames stand behind pages: `/proc/PID/pagemap`, read in bulk.
+//! The frames behind pages: `/proc/PID/pagemap`, read in bulk. `/proc/PID/pagemap`, read in bulk.
 
 use std::fs::File;
 use std::io;
@@ -10,39 +10,39 @@ use rustix::ioctl::{Opcode, opcode};
 use crate::kept::Kept;
 use crate::memory::{PAGE, Span};
 
-/// What the kernel reports of one page.
+/// The kernel's record of one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry(u64);
 
 impl Entry {
-    /// Whether the page has a frame.
+    /// Returns whether the page has a frame.
     pub fn present(self) -> bool {
         self.0 >> 63 & 1 == 1
     }
 
-    /// Whether its content lies in swap.
+    /// Returns whether its content lies in swap.
     pub fn swapped(self) -> bool {
         self.0 >> 62 & 1 == 1
     }
 
-    /// Whether it belongs to a file or to shared memory.
+    /// Returns whether it belongs to a file or to shared memory.
     pub fn of_file(self) -> bool {
         self.0 >> 61 & 1 == 1
     }
 
-    /// Whether it was written since the soft-dirty bits of its process were cleared last, or is younger than that; never
-    /// where the kernel does not keep them.
+    /// Returns whether it was written since the soft-dirty bits of its process were last cleared, or is younger than
+    /// that; always false if the kernel does not keep these bits.
     pub fn soft_dirty(self) -> bool {
         self.0 >> 55 & 1 == 1
     }
 
-    /// Whether no other mapping has this frame.
+    /// Returns whether no other mapping has this frame.
     pub fn exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
     }
 
-    /// The frame's number (physical address / 4096); `None` where the page has none, or where the
-    /// kernel hides the numbers, which it does by showing 0 to whoever lacks CAP_SYS_ADMIN. Frame 0
+    /// The frame's number (physical address / 4096); `None` if the page has none, or where the
+    /// kernel hides the numbers, which it does by showing 0 to users without CAP_SYS_ADMIN. Frame 0
     /// is never given to a process.
     pub fn frame(self) -> Option<u64> {
         let frame = self.0 & ((1 << 55) - 1);
@@ -64,9 +64,9 @@ impl Pagemap {
         })
     }
 
-    /// Another process's, for those who may trace it.
+    /// Opens another process's, for users that may trace it.
     ///
-    /// Errors: kind `NotFound` where there is no such process, or none that has memory: it has ended, or is the kernel's.
+    /// Errors: kind `NotFound` if there is no such process, or none that has memory: it has ended, or is the kernel's.
     pub fn of(process: u32) -> io::Result<Pagemap> {
         match File::open(format!("/proc/{process}/pagemap")) {
             Ok(file) => Ok(Pagemap {
@@ -79,8 +79,8 @@ impl Pagemap {
 
     /// Fills `entries` with those of the pages from address `start` on.
     ///
-    /// Pre: `start` is the address of a page. Pages where nothing is mapped come out as absent;
-    /// beyond the highest address of a process, and for a process that is gone, so do the rest.
+    /// Pre: `start` is the address of a page. Pages where nothing is mapped come out as absent; so
+    /// does the rest beyond the highest address of a process, and for a process that is gone.
     pub fn read(&self, start: usize, entries: &mut [Entry]) -> io::Result<()> {
         // SAFETY: `Entry` is one u64 in memory (checked below) and any bits are one.
         let bytes: &mut [u8] =
@@ -100,14 +100,15 @@ impl Pagemap {
         Ok(())
     }
 
-    /// Whether it is still open: the program may have closed it without knowing.
+    /// Returns whether it is still open: the program may have closed it without knowing.
     pub fn is_ours(&self) -> bool {
         self.file.is_ours()
     }
 
-    /// Whether the address space that this was opened for is still there: it ends with its last process, or an exec.
+    /// Returns whether the address space that this was opened for still exists: it ends with its last process, or an
+    /// exec.
     ///
-    /// Ensures: waits for nobody, whatever the process does to its address space.
+    /// Ensures: does not wait, whatever the process does to its address space.
     pub fn lives(&self) -> bool {
         // Less than an entry is refused, and only where there is an address space: the kernel looks for it first, and
         // takes its lock later (fs/proc/task_mmu.c, pagemap_read).
@@ -123,9 +124,9 @@ impl Pagemap {
         Ok(entries)
     }
 
-    /// Which pages lie in transparent huge pages, a flag a page (Linux 6.7, for anybody).
+    /// The pages that lie in transparent huge pages, a flag a page (Linux 6.7, for any user).
     ///
-    /// Errors: ENOTTY where the kernel cannot report it.
+    /// Errors: ENOTTY if the kernel cannot report it.
     pub fn huge(&self, span: Span) -> io::Result<Vec<bool>> {
         const HUGE: u64 = 1 << 6;
         let mut huge = vec![false; span.bytes.div_ceil(PAGE)];
@@ -138,13 +139,13 @@ impl Pagemap {
         Ok(huge)
     }
 
-    /// Calls `visit` with each range of pages that have frames, lowest first, until it returns false (Linux 6.7). What
-    /// has no frames costs next to nothing, however large.
+    /// Calls `visit` with each range of pages that have frames, lowest first, until it returns false (Linux 6.7). A
+    /// part without frames costs next to nothing, however large.
     ///
-    /// Errors: ENOTTY where the kernel cannot report it.
+    /// Errors: ENOTTY if the kernel cannot report it.
     pub fn present(&self, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
         const PRESENT: u64 = 1 << 3;
-        // How large an address space is depends on the processor; beyond its end, nothing is looked at at all.
+        // The size of an address space depends on the processor; a scan beyond its end looks at no page.
         for bits in [56, 52, 48] {
             match self.scan(Span::new(0, (1 << bits) - PAGE), PRESENT, 0, |span, _| visit(span)) {
                 Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {}
@@ -157,7 +158,7 @@ impl Pagemap {
     /// Calls `visit` with each range of pages of the span that have frames and were written since the soft-dirty bits were
     /// cleared, until it returns false (Linux 6.7).
     ///
-    /// Errors: ENOTTY where the kernel cannot report it.
+    /// Errors: ENOTTY if the kernel cannot report it.
     pub fn soft_dirty(&self, span: Span, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
         const PRESENT_AND_DIRTY: u64 = 1 << 3 | 1 << 7;
         self.scan(span, PRESENT_AND_DIRTY, 0, |span, _| visit(span))
@@ -166,14 +167,14 @@ impl Pagemap {
     /// Calls `visit` with each range of pages of the span that have frames, and whether those lie in huge pages, until it
     /// returns false (Linux 6.7).
     ///
-    /// Errors: ENOTTY where the kernel cannot report it.
+    /// Errors: ENOTTY if the kernel cannot report it.
     pub fn sizes(&self, span: Span, mut visit: impl FnMut(Span, bool) -> bool) -> io::Result<()> {
         const PRESENT: u64 = 1 << 3;
         const HUGE: u64 = 1 << 6;
         self.scan(span, PRESENT, HUGE, |span, also| visit(span, also & HUGE != 0))
     }
 
-    /// Ranges of pages that are all of what is `wanted`, cut where they differ in what is asked for `also`.
+    /// Ranges of pages that have all of `wanted`, cut where they differ in `also`.
     fn scan(&self, span: Span, wanted: u64, also: u64, mut visit: impl FnMut(Span, u64) -> bool) -> io::Result<()> {
         let file = self.file.get()?;
         let mut at = span.start as u64;
@@ -208,7 +209,8 @@ impl Pagemap {
         Ok(())
     }
 
-    /// Whether frame numbers are shown: tried on a page of this process that has a frame.
+    /// Returns whether the kernel shows frame numbers: tried on a page of this process that has a
+    /// frame.
     pub fn own_numbers_visible() -> bool {
         let here = [1u8; 8];
         let page = std::hint::black_box(&here).as_ptr() as usize / PAGE * PAGE;
@@ -217,12 +219,12 @@ impl Pagemap {
     }
 }
 
-/// Whether a page map could not be scanned because the kernel is older than Linux 6.7.
+/// Returns whether a page map could not be scanned because the kernel is older than Linux 6.7.
 pub fn cannot_scan(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOTTY)
 }
 
-/// What the kernel reports of frames themselves: `/proc/kpageflags`.
+/// The kernel's flags of frames themselves: `/proc/kpageflags`.
 #[derive(Debug)]
 pub struct Flags {
     file: File,
@@ -236,7 +238,7 @@ impl Flags {
         })
     }
 
-    /// Those of `frames` that hold anonymous memory of somebody, whether or not a page shows them: a frame that only a
+    /// Those of `frames` that hold anonymous memory of any process, even if no page shows them: a frame that only a
     /// pipe or a device still uses counts, too.
     ///
     /// Pre: ascending.
@@ -250,7 +252,7 @@ impl Flags {
         while let Some(&first) = rest.first() {
             let count = rest.partition_point(|frame| frame - first < TOGETHER);
             let (these, others) = rest.split_at(count);
-            // Single ones are as cheap as a few that are not wanted.
+            // A read of a single frame costs no more than a few unneeded entries.
             let sparse = these.len() < 8;
             let (these, others) = if sparse { rest.split_at(1) } else { (these, others) };
             let last = these[these.len() - 1];
@@ -258,7 +260,7 @@ impl Flags {
             let got = self.file.read_at(bytes, first * 8)?;
             for frame in these {
                 let at = (frame - first) as usize * 8;
-                // What lies beyond all memory has no flags.
+                // Frames beyond the end of memory have no flags.
                 let word = bytes[..got].get(at..at + 8).and_then(|word| word.try_into().ok());
                 if u64::from_ne_bytes(word.unwrap_or([0; 8])) & ANONYMOUS != 0 {
                     found.push(*frame);

@@ -1,4 +1,4 @@
-//! How much memory the control groups of this process leave it: what a service or a container may have at most.
+//! The memory that the control groups of this process leave it: the most that a service or a container may have.
 //!
 //! A group's limit holds for it and all groups below it, so each group from the process's own up to the highest that can
 //! be seen is asked, by version 2 (`memory.max`, `memory.high`) and by version 1 (`memory.limit_in_bytes`), as
@@ -12,20 +12,20 @@ use crate::{Root, SysError};
 /// A limit beyond this is none: version 1 says so by the highest number of whole pages.
 const NONE: u64 = 1 << 60;
 
-/// What a group allows.
+/// The limits of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// In bytes.
     pub total: u64,
-    /// Of these, what is in use, files that nobody has used for a while among them.
+    /// The part of these in use, including files that nobody has used for a while.
     pub used: u64,
     version: Version,
     group: PathBuf,
 }
 
 impl Limit {
-    /// What is left of it. Memory that holds files nobody has used for a while counts as left, as it does for
-    /// [`Memory::read`]. The kernel takes its time to sum that up: ask where it matters.
+    /// The memory left in the group. Memory of files that nobody has used for a while counts as left, as for
+    /// [`Memory::read`]. The kernel is slow to sum this up: call it only when it matters.
     pub fn memory(&self, root: &Root) -> Memory {
         let unused = self.version.unused(root, &self.group);
         Memory {
@@ -37,7 +37,7 @@ impl Limit {
 
 /// The limit of each group that has one.
 ///
-/// Ensures: empty where no group has a limit, or none can be seen.
+/// Ensures: empty if no group has a limit, or none can be seen.
 pub fn limits(root: &Root) -> Result<Vec<Limit>, SysError> {
     let groups = root.text("proc/self/cgroup")?;
     let mounts = root.text("proc/self/mountinfo")?;
@@ -53,7 +53,7 @@ pub fn limits(root: &Root) -> Result<Vec<Limit>, SysError> {
             _ => continue,
         };
         if let Some(mount) = mounts.lines().find_map(|line| Mount::of(line, version)) {
-            // What is mounted may be a group of its own, as in a container: paths begin there.
+            // The mounted directory may itself be a group, as in a container: paths begin there.
             let below = Path::new(path).strip_prefix(&mount.group).unwrap_or(Path::new(""));
             let plain = |part: &Component| matches!(part, Component::Normal(_));
             let below: Vec<Component> = below.components().filter(plain).collect();
@@ -68,7 +68,7 @@ pub fn limits(root: &Root) -> Result<Vec<Limit>, SysError> {
     Ok(limits)
 }
 
-/// What is left of each. Where groups cannot be read there are none that could be kept to.
+/// The memory left in each group; empty if groups cannot be read, as no limit is then known.
 pub fn left(root: &Root) -> Vec<Memory> {
     let limits = limits(root).unwrap_or_default();
     limits.iter().map(|limit| limit.memory(root)).collect()

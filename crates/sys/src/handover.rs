@@ -1,9 +1,9 @@
 //! Handing page frames from one process to another.
 //!
 //! Linux keeps the frames that were freed last on a list of each cpu, and gives them out again last in,
-//! first out (`mm/page_alloc.c`, per-cpu pages). So a process that gives up frames on a cpu chooses what
-//! whoever faults next on that cpu gets: the same frames in reverse order. Nothing is promised: another
-//! process may come in between, and so both sides look afterwards at what became of it.
+//! first out (`mm/page_alloc.c`, per-cpu pages). So a process that gives up frames on a cpu chooses the
+//! frames of the next page faults on that cpu: the same frames in reverse order. Nothing is promised:
+//! another process may come in between, so both sides check the result afterwards.
 
 use std::io;
 use std::ops::Range;
@@ -29,7 +29,7 @@ impl Shelf {
     /// of a huge page: those cannot be freed one by one.
     ///
     /// They are not locked in memory on purpose: the kernel takes locked pages off its list in batches, and
-    /// frees them out of order. Whether one was swapped out or moved shows in [`Shelf::entries`].
+    /// frees them out of order. [`Shelf::entries`] shows if one was swapped out or moved.
     pub fn reserve(pages: usize) -> io::Result<Shelf> {
         let bytes = pages.checked_mul(PAGE).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Shelf {
@@ -57,7 +57,7 @@ impl Shelf {
         self.own.each(self.area.span(), pages, libc::MADV_DONTNEED)
     }
 
-    /// Replaces what `entries` holds by what the kernel reports of `pages`, one entry each.
+    /// Replaces the content of `entries` by the kernel's entries of `pages`, one each.
     pub fn entries(&self, pages: Range<usize>, entries: &mut Vec<Entry>) -> io::Result<()> {
         let span = self.span(pages)?;
         entries.clear();
@@ -73,7 +73,7 @@ impl Shelf {
     }
 }
 
-/// This process, for the system call that advises of many ranges at once; none where it is refused.
+/// This process, for the system call that advises of many ranges at once; none if it is refused.
 struct Own(Option<OwnedFd>);
 
 impl Own {
@@ -117,8 +117,8 @@ impl Own {
         }
     }
 
-    /// Whether the kernel took all ranges in one call: Linux 6.13 and later allow it on oneself. A third of the time
-    /// of single calls.
+    /// Returns whether the kernel took all ranges in one call, as Linux 6.13 and later allow for the calling
+    /// process. This takes a third of the time of single calls.
     fn at_once(&mut self, vector: &[libc::iovec], advice: libc::c_int) -> io::Result<bool> {
         let Some(own) = &self.0 else {
             return Ok(false);

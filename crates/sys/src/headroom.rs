@@ -1,4 +1,4 @@
-//! How much memory this process can still have: what the machine has, and what its control groups allow.
+//! The memory that this process can still have: the machine's, within the limits of its control groups.
 
 use crate::pressure::Memory;
 use crate::{Root, groups};
@@ -8,13 +8,13 @@ use crate::{Root, groups};
 pub struct Headroom {
     /// The most that there could be: the machine's, or that of the tightest of the process's groups.
     pub total: u64,
-    /// What can be had now without swapping and without ending anybody.
+    /// The memory available now without swapping and without killing any process.
     pub free: u64,
 }
 
 impl Headroom {
-    /// That of the calling process. What cannot be read allows everything; without a word of the kernel at all that is
-    /// a gigabyte, which nobody would call too much.
+    /// The headroom of the calling process. A limit that cannot be read counts as none. If the kernel reports nothing
+    /// at all, the headroom is a gigabyte, a cautious guess.
     pub fn read(root: &Root) -> Headroom {
         let mut room = match Memory::read(root) {
             Ok(memory) => Headroom {
@@ -27,7 +27,7 @@ impl Headroom {
             },
         };
         let all = room.total;
-        // What allows as much as there is anyway is not looked at further.
+        // A limit no lower than the available memory needs no further look.
         for limit in groups::limits(root).unwrap_or_default() {
             if limit.total >= all {
                 continue;
@@ -40,8 +40,8 @@ impl Headroom {
         room
     }
 
-    /// How much may be filled at once that perhaps nobody needs: half of what is free, and never the last eighth
-    /// of all.
+    /// The most memory that may be filled at once without a sure need: half of the free memory, and never the
+    /// last eighth of all.
     pub fn to_fill(&self) -> u64 {
         (self.free / 2).min(self.free.saturating_sub(self.total / 8))
     }
@@ -97,7 +97,7 @@ mod tests {
             ("sys/fs/cgroup/a/b/memory.max", "max\n"),
             ("sys/fs/cgroup/a/b/memory.high", "4194304\n"),
             ("sys/fs/cgroup/a/b/memory.current", "1048576\n"),
-            // As much as above, and little of it used by this group.
+            // The limit is as above, and this group uses little of it.
             ("sys/fs/cgroup/a/b/c/memory.max", "2097152\n"),
             ("sys/fs/cgroup/a/b/c/memory.current", "4096\n"),
         ]);

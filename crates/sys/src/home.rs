@@ -1,4 +1,4 @@
-//! On which node a page lies (`move_pages(2)`, asked without moving anything).
+//! The node of a page (`move_pages(2)`, asked without moving anything).
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::move_pages::nodes_of;
 
 /// The node of a page of our own that is touched now.
 ///
-/// Errors: ENOSYS without NUMA in the kernel; EPERM where a container forbids the call.
+/// Errors: ENOSYS without NUMA in the kernel; EPERM if a container forbids the call.
 pub fn of_a_new_page() -> io::Result<u32> {
     let area = Area::map(PAGE, Size::Small)?;
     area.set_word(0, 0, 1);
@@ -29,7 +29,7 @@ mod tests {
         };
         match of_a_new_page() {
             Ok(home) => assert!(nodes.iter().any(|node| node.number == home), "{home}"),
-            // As a container may.
+            // A container may refuse this.
             Err(error) => harness::not_here(format_args!("where a page lies may not be asked: {error}")),
         }
     }

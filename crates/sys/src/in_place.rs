@@ -9,16 +9,16 @@ use crate::shared_pages::SharedPages;
 /// Puts a part of shared pages in the place of a span of this process, if it holds the same bytes. True: it is in place, each
 /// page as it was, to be read, and to be executed where `execute` says so. False: the bytes differ, and nothing was done.
 ///
-/// Who executes or reads there meanwhile, the caller included, goes on: the kernel exchanges the mapping within one call, and
-/// whoever touches a page in between waits for its end. What is written there later, through `mprotect` or by a debugger, stays
-/// this process's own. A child of fork has what its parent has.
+/// Threads that execute or read there meanwhile, the caller included, go on: the kernel replaces the mapping within one
+/// call, and a thread that touches a page in between waits for its end. Later writes, through `mprotect` or by a
+/// debugger, stay private to this process. A child of fork has what its parent has.
 ///
 /// # Safety
-/// The span is mapped, readable, and nobody writes to it, unmaps it or changes its rights meanwhile. What it maps are pages of a
+/// The span is mapped, readable, and nobody writes to it, unmaps it or changes its rights meanwhile. It maps pages of a
 /// file, private to this process. Nobody writes to the part of the shared pages any more.
 ///
-/// Errors: EINVAL where span and part are no whole pages; EACCES or EPERM where memory without a file of its own may not be
-/// executed here; ENOMEM. Nothing was done then.
+/// Errors: EINVAL if span and part are no whole pages; EACCES or EPERM if memory without a file of its own may not be
+/// executed here; ENOMEM. After an error nothing has changed.
 pub unsafe fn show(pages: &SharedPages, at: usize, span: Span, execute: bool) -> io::Result<bool> {
     let beyond = at.checked_add(span.bytes).is_none_or(|end| end > pages.bytes());
     let whole = [at, span.start, span.bytes]
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn code_goes_on_while_it_is_replaced() {
-        // This very function, and what it calls of the library.
+        // The function itself, and the parts of the library that it calls.
         let here = code_goes_on_while_it_is_replaced as fn() as usize;
         let all = crate::mappings::all(None).unwrap();
         let own = all.iter().find(|mapping| mapping.span.contains(here)).unwrap();

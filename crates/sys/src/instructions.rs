@@ -1,5 +1,5 @@
-//! Code that waits for nothing, to see how much of it a processor carries out in a clock; instructions that each wait
-//! for the one before, to see how long one takes; and loops whose time depends on where their code lies.
+//! Code that waits for nothing, to measure its throughput per clock; chains of dependent instructions, to measure the
+//! latency of one; and loops whose time depends on the address of their code.
 
 /// Carries out straight code as compilers make it of unrolled loops: loads, and additions in registers, which wait for one another no longer than
 /// processors of twelve instructions a clock would take, and a branch behind fifty of them. All words are in the nearest cache. Returns how many instructions that were.
@@ -22,7 +22,8 @@ pub fn straight_code(rounds: u64) -> u64 {
             // A load is not followed by an addition to its register: processors such as Redwood Cove make one operation of them.
             "mov r8, [rsi]",
             "mov r9, [rsi + 8]",
-            // Of registers: additions of constants are folded into one another by processors such as Golden Cove.
+            // The additions take registers: additions of constants are folded into one another by processors such
+            // as Golden Cove.
             "add r10, rdi",
             "lea r11, [r11 + rdi]",
             "add r9, r8",
@@ -56,8 +57,8 @@ pub fn straight_code(rounds: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 pub const IN_A_GROUP: u32 = 4;
 
-/// Carries out `GROUPS` groups of additions and comparisons in registers, half of which write one; hands `loaded` on when
-/// they have been asked for. A load that needs what this returns comes after them.
+/// Carries out `GROUPS` groups of additions and comparisons in registers, half of which write one; passes `loaded` on
+/// once they have been issued. A load that needs the result comes after them.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn between_loads<const GROUPS: usize>(loaded: u32) -> u32 {
@@ -105,11 +106,11 @@ pub enum Chain {
 #[cfg(target_arch = "x86_64")]
 pub const IN_A_CHAIN: u64 = 8;
 
-/// Makes a circle of words, each with the address of the next, which is not beside it. Few, so that making it takes no time beside
-/// the chain's.
+/// Makes a circle of words, each with the address of the next, which is not beside it. The words are few, so that
+/// making the circle takes little time beside the chain.
 #[cfg(target_arch = "x86_64")]
 fn close(ring: &mut [u64; WORDS_IN_RING]) {
-    /// Has no factor in common with the number of words.
+    /// The step has no factor in common with the number of words.
     const STEP: usize = 7;
     let first = ring.as_ptr();
     for (at, word) in ring.iter_mut().enumerate() {
@@ -149,7 +150,8 @@ pub fn chain(kind: Chain, rounds: u64) {
     let mut word = 3u64;
     let own = &raw mut word;
     match kind {
-        // Of a register: processors such as Golden Cove carry out additions of small constants while they rename registers, in no time.
+        // The addition takes a register: processors such as Golden Cove carry out additions of small constants during
+        // register renaming, in no time.
         Chain::Add => rounds!("add {value}, {other}", value = inout(reg) word => word, other = in(reg) 3u64,),
         Chain::Load => {
             // Words that each have the address of another one: a load that always has the same address and value is foretold by
@@ -187,7 +189,7 @@ pub fn chain(kind: Chain, rounds: u64) {
     std::hint::black_box(word);
 }
 
-/// Where the code of a loop lies.
+/// The addresses of a loop's code.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {

@@ -1,39 +1,39 @@
 //! Descriptors that are kept in a process whose program knows nothing of them.
 //!
 //! A program may close all descriptors that it did not open (`closefrom`, as daemons do), and gets the next file by
-//! a number that was ours. So what a number names is looked at before it is used, and before it is closed. Another
-//! thread that does so in the very moment between is not noticed.
+//! a number that was ours. So each use and each close of a number first checks the file that it names. A close by
+//! another thread just after the check goes unnoticed.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// What distinguishes a file from all others that are open.
+/// The identity of an open file, distinct from all other open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
-    /// Where the next read would begin, of a file of which everybody may open another one.
+    /// The offset of the next read, for a file that anybody may open a second time.
     place: Option<u64>,
 }
 
-/// A descriptor that is ours as long as its number names what it did at first.
+/// A descriptor that is ours as long as its number names the same file as at first.
 #[derive(Debug)]
 pub struct Kept {
     number: RawFd,
     identity: Identity,
 }
 
-/// From which number on descriptors are kept: programs count on the numbers of the files that they open.
+/// The lowest number of kept descriptors: programs count on the numbers of the files that they open.
 static FROM: AtomicI32 = AtomicI32::new(0);
 
-/// Where it lies: it is read while pages are in flight.
+/// The address of the table: it is read while pages are in flight.
 pub(crate) fn place() -> usize {
     &raw const FROM as usize
 }
 
-/// From now on descriptors are kept from this number on, where the limit of open files allows.
+/// Sets the lowest number of kept descriptors from now on, if the limit of open files allows.
 pub fn out_of_the_way(from: RawFd) {
     FROM.store(from, Ordering::Relaxed);
 }
@@ -72,7 +72,7 @@ impl Kept {
 
     /// The descriptor, now.
     ///
-    /// Errors: EBADF where it is gone, or the number is another file's.
+    /// Errors: EBADF if it is gone, or the number is another file's.
     pub fn get(&self) -> io::Result<BorrowedFd<'_>> {
         let now = identity(self.as_fd(), self.identity.place.is_some())?;
         if now == self.identity {
@@ -87,7 +87,7 @@ impl Kept {
     }
 }
 
-/// Not looked at: for what does no harm to another's file.
+/// No identity check: for uses that do no harm to another's file.
 impl AsFd for Kept {
     fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the number is none of those that Rust has no name for. It is borrowed from no owner: where the program
@@ -179,7 +179,7 @@ mod tests {
         let open = || File::open("/proc/self/pagemap").unwrap();
         let mut kept = Kept::file(open()).unwrap();
         for _ in 0..3 {
-            // As `closefrom` does, and a new file that gets the number.
+            // Does the same as `closefrom`, and opens a new file that gets the number.
             let number = kept.as_raw_fd();
             let again = open();
             // SAFETY: the number is that of a `Kept`, which notices; the file behind it becomes another one.

@@ -5,7 +5,7 @@ use crate::{Root, SysError};
 /// `6.8.0-45-generic`, as numbers to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// As the kernel writes it.
+    /// The text that the kernel writes.
     pub text: String,
     pub major: u32,
     pub minor: u32,

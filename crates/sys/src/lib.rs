@@ -1,7 +1,7 @@
 //! The only floor of Domicile that talks to Linux.
 //!
-//! Every function states what it needs and what it promises. What is read from files is read
-//! below a [`Root`], so that the captured tree of another machine can stand in for this one.
+//! Every function states what it needs and what it promises. Files are read below a [`Root`], so
+//! that the captured tree of another machine can stand in for this one.
 
 pub mod affinity;
 pub mod arrays;

@@ -1,7 +1,7 @@
 //! Folders of `/proc/self` whose entries are numbers: threads, open files.
 //!
-//! The standard library ends the process where a folder cannot be closed, which is what happens when another thread of the
-//! program closes all descriptors (`closefrom`) just then. Here that is an error like any other.
+//! The standard library aborts the process if a folder cannot be closed, as happens when another thread of the program
+//! closes all descriptors (`closefrom`) just then. Here that is an error like any other.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use crate::kept::Kept;
 
 /// The numbers in a folder, in the order in which the kernel lists them.
 ///
-/// Errors: those of opening and reading it; EBADF where another thread has closed it meanwhile.
+/// Errors: those of opening and reading it; EBADF if another thread has closed it meanwhile.
 pub fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
     let mut numbers = Vec::new();
     visit(folder, |number| numbers.push(number))?;
@@ -28,7 +28,7 @@ pub fn visit(folder: &Path, found: impl FnMut(u32)) -> io::Result<()> {
 
 /// `opened` is called between opening and reading.
 fn each(folder: &Path, opened: impl Fn(&Kept), mut found: impl FnMut(u32)) -> io::Result<()> {
-    // A number that is another file's by now is not closed.
+    // A number that now belongs to another file is not closed.
     let listed = Kept::new(File::open(folder)?.into())?;
     opened(&listed);
     let mut room = [MaybeUninit::uninit(); 4096];

@@ -1,12 +1,12 @@
-//! What is mapped in a process: `/proc/PID/maps`, and the flags and huge pages that
-//! `/proc/PID/smaps` reports.
+//! The mappings of a process: `/proc/PID/maps`, and the flags and huge pages that `/proc/PID/smaps`
+//! reports. `/proc/PID/maps`, and the flags and huge pages that `/proc/PID/smaps` reports.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::memory::Span;
 
-/// What stands behind a mapping.
+/// The backing of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Memory without a file.
@@ -17,7 +17,8 @@ pub enum Kind {
     Stack,
     /// Pages of a file, or of shared memory.
     File(String),
-    /// What belongs to the kernel: `[vdso]`, `[vvar]`, `[vsyscall]` ...
+    /// A mapping of the kernel's: `[vdso]`, `[vvar]`, `[vsyscall]` ... `[vdso]`, `[vvar]`,
+    /// `[vsyscall]` ...
     Special(String),
 }
 
@@ -74,7 +75,7 @@ impl Mapping {
         })
     }
 
-    /// Whether its pages belong to this process alone and to no file.
+    /// Returns whether its pages belong to this process alone and to no file.
     pub fn private_anonymous(&self) -> bool {
         !self.shared && matches!(self.kind, Kind::Anonymous | Kind::Heap | Kind::Stack)
     }
@@ -104,10 +105,10 @@ pub fn all(process: Option<u32>) -> io::Result<Vec<Mapping>> {
     lines(file).map(|line| parsed(&line?)).collect()
 }
 
-/// Whether a process has a mapping of a file at exactly these addresses; false where there is no such process.
+/// Returns whether a process has a mapping of a file at exactly these addresses; false if there is no such process.
 ///
-/// One that is exchanged for another meanwhile (mremap) is always seen. `/proc/PID/maps` can miss it since Linux 6.17, which
-/// reads it without the lock of the address space.
+/// It always sees a mapping that is exchanged for another meanwhile (mremap). `/proc/PID/maps` can miss such a mapping
+/// since Linux 6.17, which reads it without the lock of the address space.
 ///
 /// Errors: PermissionDenied where the process may not be looked into.
 pub fn is_mapped(process: u32, span: Span) -> io::Result<bool> {
@@ -121,7 +122,7 @@ pub fn is_mapped(process: u32, span: Span) -> io::Result<bool> {
     }
 }
 
-/// How many mappings this process has.
+/// The number of mappings of this process.
 pub fn count() -> io::Result<usize> {
     let mut count = 0;
     for line in lines(File::open("/proc/self/maps")?) {
@@ -131,8 +132,8 @@ pub fn count() -> io::Result<usize> {
     Ok(count)
 }
 
-/// How many mappings a process may have (`vm.max_map_count`); the kernel's own choice of 65530
-/// where it does not say.
+/// The most mappings that a process may have (`vm.max_map_count`); the kernel's default of 65530 if
+/// it cannot be read.
 pub fn limit() -> usize {
     let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
     text.trim().parse().unwrap_or(65530)
@@ -191,8 +192,8 @@ pub fn details(span: Span) -> io::Result<Vec<Details>> {
     Ok(found)
 }
 
-/// The mappings of this process that are empty in its children (`MADV_WIPEONFORK`), ascending. Nothing is allocated:
-/// it may be asked while pages of the heap are away.
+/// The mappings of this process that are empty in its children (`MADV_WIPEONFORK`), ascending. Allocates nothing, so
+/// that it may be called while pages of the heap are away.
 pub fn wiped_on_fork(mut found: impl FnMut(Span)) -> io::Result<()> {
     let mut file = File::open("/proc/self/smaps")?;
     let mut room = [0u8; 4096];
@@ -238,7 +239,7 @@ fn addresses(line: &[u8]) -> Option<Span> {
     Some(Span::new(start, end.checked_sub(start)?))
 }
 
-/// Lines as text; paths that are not UTF-8 lose what does not fit.
+/// Lines as text; paths that are not UTF-8 lose the invalid bytes.
 fn lines(file: File) -> impl Iterator<Item = io::Result<String>> {
     let mut reader = BufReader::with_capacity(1 << 16, file);
     std::iter::from_fn(move || {

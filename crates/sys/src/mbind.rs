@@ -1,15 +1,15 @@
-//! On which nodes the kernel is to put pages of this process that get their frame from now on: `mbind(2)`.
+//! The nodes for pages of this process that get their frame from now on: `mbind(2)`.
 
 use std::io;
 
 use crate::memory::Span;
 use crate::numa_maps::Wish;
 
-/// Has the kernel follow a wish for whole pages. Pages that have a frame already stay where they are, and so does what they hold.
+/// Sets the kernel's memory policy of whole pages. Pages that have a frame already keep it, and their content.
 ///
-/// Errors: EINVAL where a node is none that this process may use (cpusets) or that there is, or the span is no whole pages; EFAULT
-/// where nothing is mapped in a part of it; ENOMEM where the wish divides a mapping and there are too many
-/// (`vm.max_map_count`); EPERM, ENOSYS where a container or the kernel has no `mbind`.
+/// Errors: EINVAL if a node is none that this process may use (cpusets) or that there is, or the span is no whole pages; EFAULT
+/// where nothing is mapped in a part of it; ENOMEM if the wish divides a mapping and there are too many
+/// (`vm.max_map_count`); EPERM, ENOSYS if a container or the kernel has no `mbind`.
 pub fn wish(span: Span, wish: &Wish) -> io::Result<()> {
     const WORD: usize = libc::c_ulong::BITS as usize;
     const LOCAL: libc::c_int = 4;
@@ -26,7 +26,7 @@ pub fn wish(span: Span, wish: &Wish) -> io::Result<()> {
     for &node in nodes {
         mask[node as usize / WORD] |= 1 << (node as usize % WORD);
     }
-    // The kernel leaves out the last of the bits that it is told of.
+    // The kernel ignores the last of the bits that are passed.
     let bits = if nodes.is_empty() { 0 } else { mask.len() * WORD + 1 };
     // SAFETY: where pages will lie changes nothing that a program can see. The mask has as many bits as are read.
     let done = unsafe { libc::syscall(libc::SYS_mbind, span.start, span.bytes, mode, mask.as_ptr(), bits, 0) };

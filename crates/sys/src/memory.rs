@@ -1,11 +1,11 @@
-//! Memory by the page: areas that we map ourselves, and what the kernel can be asked to do with
-//! pages that somebody else owns.
+//! Memory by the page: areas that we map ourselves, and the kernel's operations on pages that
+//! somebody else owns.
 //!
-//! [`Area`] owns its mapping: its pages are read and written through it alone, so that nothing that
-//! is done to them can disturb anybody else. The functions that take a [`Span`] work on pages of
-//! whoever is the caller's client. Those that change no content are safe whatever the addresses;
-//! [`discard`], [`remap`] and [`write`] change content, and so they are `unsafe`: the caller
-//! promises that the owner of the pages agreed.
+//! [`Area`] owns its mapping: its pages are read and written through it alone, so operations on
+//! them disturb nobody else. The functions that take a [`Span`] work on pages of the caller's
+//! client. Those that change no content are safe whatever the addresses; [`discard`], [`remap`] and
+//! [`write`] change content, and so they are `unsafe`: the caller promises that the owner of the
+//! pages agreed.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ impl Span {
     }
 }
 
-/// Which pages an area is made of.
+/// The kind of pages that an area is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// 4 KiB, and never merged to larger ones.
@@ -158,7 +158,7 @@ impl Area {
     }
 
     /// Copies `count` pages of another area into this one. The other one is borrowed mutably too:
-    /// the copying is not atomic, and whoever has `&Area` may write to it.
+    /// the copying is not atomic, and a holder of `&Area` may write to it.
     pub fn copy(&mut self, page: usize, from: &mut Area, first: usize, count: usize) {
         let (to, from) = (self.part(page, count), from.part(first, count));
         // SAFETY: both lie within their mappings, which never overlap; both are borrowed mutably,
@@ -184,7 +184,7 @@ pub(crate) fn map_unlocked(bytes: usize) -> io::Result<*mut libc::c_void> {
     let unreserved = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | unreserved;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // One page first, within any limit; what an unlocked mapping grows by is not locked either.
+    // One page first, within any limit; the growth of an unlocked mapping is not locked either.
     let far = std::ptr::without_provenance_mut(far_away(bytes));
     // SAFETY: a fresh mapping at an address of the kernel's choice (the one given is a wish) overlaps nothing.
     let first = unsafe { libc::mmap(far, PAGE, access, flags, -1, 0) };
@@ -211,7 +211,7 @@ pub(crate) fn map_unlocked(bytes: usize) -> io::Result<*mut libc::c_void> {
 /// A place for a mapping of ours: far from where the kernel puts the program's. A program may unmap a part of its memory, or
 /// take it elsewhere with `mremap`, and map it there again a moment later. It does not expect anything of ours there.
 ///
-/// Where the address space is smaller, or the place is taken, the kernel chooses another one.
+/// The kernel chooses another address if the address space is smaller or the place is taken.
 pub fn far_away(bytes: usize) -> usize {
     const START: usize = 0x4000_0000_0000;
     const ROOM: usize = 0x1000_0000_0000;
@@ -219,7 +219,7 @@ pub fn far_away(bytes: usize) -> usize {
     if cfg!(miri) {
         return 0;
     }
-    // As random as the place of the stack.
+    // The address is as random as the place of the stack.
     let here = &raw const bytes as usize;
     let begin = (here >> 12) % 0x1_0000 * HUGE;
     let taken = bytes.next_multiple_of(HUGE).saturating_add(HUGE);
@@ -255,7 +255,7 @@ fn outcome(code: libc::c_int) -> io::Result<()> {
 /// Gives each page a frame of its own as if it was written, and changes no content: absent pages
 /// get zeros, pages shared since a fork are copied, swapped ones fetched.
 ///
-/// Errors: EINVAL where a page may not be written (or before Linux 5.14), ENOMEM where nothing is
+/// Errors: EINVAL if a page may not be written (or before Linux 5.14), ENOMEM if nothing is
 /// mapped.
 pub fn populate(span: Span) -> io::Result<()> {
     loop {
@@ -278,7 +278,7 @@ pub fn huge(span: Span) -> io::Result<()> {
 
 /// Makes huge pages of these now (Linux 6.1). Content stays.
 ///
-/// Errors: EINVAL where it is unknown or the span holds no whole huge page, ENOMEM and EAGAIN where
+/// Errors: EINVAL if it is unknown or the span holds no whole huge page, ENOMEM and EAGAIN where
 /// no memory could be had.
 pub fn collapse(span: Span) -> io::Result<()> {
     advise(span, libc::MADV_COLLAPSE)
@@ -306,12 +306,12 @@ pub fn unlock(span: Span) -> io::Result<()> {
     outcome(unsafe { libc::munlock(span.start as *const _, span.bytes) })
 }
 
-/// How many bytes this process may lock, `None` for no limit.
+/// The number of bytes that this process may lock; `None` for no limit.
 pub fn lock_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Memlock).current
 }
 
-/// Whether the limit does not hold for this process (CAP_IPC_LOCK).
+/// Returns whether the process is exempt from the limit (CAP_IPC_LOCK).
 pub fn may_lock_all() -> bool {
     const CAP_IPC_LOCK: u32 = 14;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -333,8 +333,8 @@ pub fn may_lock_all() -> bool {
 /// ```
 ///
 /// # Safety
-/// Whoever owns the pages needs their content no more and agreed to find zeros there: what lies in
-/// them is plain data, for which zeros are a value, or is never used again.
+/// The owner of the pages no longer needs their content and agreed to find zeros there: they hold plain data, for
+/// which zeros are a value, or data that is never used again.
 pub unsafe fn discard(span: Span) -> io::Result<()> {
     /// `MADV_DONTNEED_LOCKED`
     const LOCKED: libc::c_int = 24;
@@ -355,7 +355,7 @@ pub fn read(span: Span, into: &mut Area, page: usize) -> io::Result<()> {
 
 /// Copies pages of an area over somebody's pages, by way of the kernel.
 ///
-/// Errors: EFAULT where a page cannot be written; what lies before it has been written.
+/// Errors: EFAULT if a page cannot be written; the pages before it have been written.
 ///
 /// # Safety
 /// The owner of the pages agreed to this content in them, and nobody else reads or writes them
@@ -425,8 +425,8 @@ pub unsafe fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
         unsafe { restore(area, page, to) }?;
         return Err(error);
     }
-    // The area's advice about forks and huge pages came along; only the first may not stay. The
-    // kernel never refuses this to private anonymous memory, and the pages are in place whatever it says.
+    // The area's advice about forks and huge pages came along; only the first may not stay. The kernel
+    // never refuses this to private anonymous memory, and the pages are in place whatever it returns.
     let _ = advise(to, libc::MADV_KEEPONFORK);
     Ok(())
 }
@@ -443,7 +443,7 @@ unsafe fn restore(area: &Area, page: usize, to: Span) -> io::Result<()> {
     let at = unsafe { libc::mmap(to.start as *mut _, to.bytes, access, flags, -1, 0) };
     if at == libc::MAP_FAILED {
         let error = io::Error::last_os_error();
-        // It was never unmapped.
+        // The place was never unmapped.
         return if error.raw_os_error() == Some(libc::EEXIST) {
             Ok(())
         } else {
@@ -454,8 +454,8 @@ unsafe fn restore(area: &Area, page: usize, to: Span) -> io::Result<()> {
     unsafe { write(to, area, page) }
 }
 
-/// Places that this very thread cannot do without while it works with pages in flight: its stack,
-/// its own variables, what [`crate::forks`] and [`crate::changes`] count with, and what [`crate::kept`] reads.
+/// Addresses that this very thread needs while it works with pages in flight: its stack, its own variables,
+/// the counters of [`crate::forks`] and [`crate::changes`], and the word that [`crate::kept`] reads.
 pub fn own_places() -> [usize; 5] {
     let here = 0u8;
     // SAFETY: the function only returns the address of this thread's errno.

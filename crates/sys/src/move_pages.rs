@@ -1,8 +1,7 @@
-//! On which node a page lies, and putting it on another one: `move_pages(2)`, for our own pages and for another
-//! process's.
+//! The node of a page, and moves to another one: `move_pages(2)`, for our own pages and for another process's.
 //!
-//! The content of a page and its address stay. The kernel asks of whoever moves another process's pages what it asks of
-//! whoever reads its memory: the same user, or CAP_SYS_PTRACE.
+//! The content of a page and its address stay. To move another process's pages takes the same rights as to read its
+//! memory: the same user, or CAP_SYS_PTRACE.
 
 use std::io;
 
@@ -34,27 +33,27 @@ impl PageError {
     }
 }
 
-/// No number of the kernel's; what it does not write stays so.
+/// No number of the kernel's; entries that it does not write keep it.
 const UNTRIED: i32 = i32::MAX;
 
-/// What became of each page, in the order asked for: the node that it is on.
+/// The outcome for each page, in the order asked for: the node that it is on.
 pub type Pages = Vec<Result<u32, PageError>>;
 
 /// The node of each page of a process; `None` is this process.
 ///
-/// Errors: ESRCH where there is no such process; EPERM where it is somebody else's; EACCES, ENOSYS. Errors of single
+/// Errors: ESRCH if there is no such process; EPERM if it is another user's; EACCES, ENOSYS. Errors of single
 /// pages are theirs.
 pub fn nodes_of(process: Option<u32>, addresses: &[usize]) -> io::Result<Pages> {
     ask(process, addresses, None)
 }
 
-/// Moves each page to the node of the same place in `nodes`. Only pages that no other process has are moved. Of a huge
-/// page the whole moves.
+/// Moves each page to the node of the same place in `nodes`. Only pages that no other process shares are moved. A huge
+/// page moves as a whole.
 ///
-/// Pre: as many nodes as addresses. Ensures: what is reported as `Ok` is on that node, as far as the kernel says.
+/// Pre: as many nodes as addresses. Ensures: a page reported as `Ok` is on that node, as far as the kernel tells.
 ///
 /// Errors: as [`nodes_of`]; EACCES also where the process may not have memory of one of the nodes (cpusets), and ENODEV
-/// where there is no such node: pages before it have been moved then all the same.
+/// if there is no such node: earlier pages have been moved all the same.
 pub fn move_to(process: Option<u32>, addresses: &[usize], nodes: &[u32]) -> io::Result<Pages> {
     if addresses.len() != nodes.len() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -124,7 +123,7 @@ mod tests {
             assert!(pages[..3].iter().all(Result::is_ok), "{pages:?}");
             assert!(pages[3].is_err(), "{pages:?}");
         }
-        // To where it is: nothing is to be done, and nothing is lost.
+        // A move to the current node does nothing, and loses nothing.
         let here = nodes_of(None, &addresses(&area)[..1]).unwrap()[0].unwrap();
         let moved = move_to(None, &addresses(&area), &[here; 4]).unwrap();
         assert_eq!(moved[..3], [Ok(here); 3], "{moved:?} {node}");

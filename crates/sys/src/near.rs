@@ -1,7 +1,7 @@
 //! Memory that is put on one node when it is made (`mbind(2)`), filled, and then only read.
 //!
-//! The node is preferred and not demanded: where a node that is demanded has no memory left, the kernel ends a process. So
-//! whoever needs to know asks where the pages came to lie ([`NearMemory::nodes`]).
+//! The node is preferred and not bound: if a bound node has no memory left, the kernel kills a process.
+//! [`NearMemory::nodes`] tells where the pages came to lie.
 
 use std::io;
 use std::ptr::NonNull;
@@ -29,7 +29,7 @@ impl NearMemory {
     ///
     /// Pre: `bytes` is positive.
     ///
-    /// Errors: ENOMEM; EINVAL where the node is none that this process may use (cpusets) or that there is; EPERM, ENOSYS
+    /// Errors: ENOMEM; EINVAL if the node is none that this process may use (cpusets) or that there is; EPERM, ENOSYS
     /// where a container or the kernel has no `mbind`.
     pub fn map(bytes: usize, node: Option<u32>) -> io::Result<NearMemory> {
         let whole = bytes.checked_next_multiple_of(PAGE).filter(|&whole| whole > 0);
@@ -73,7 +73,7 @@ impl NearMemory {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
-    /// Takes away the right to write: who does all the same, through a pointer, is ended by SIGSEGV.
+    /// Takes away the right to write: a write through a pointer then ends the process by SIGSEGV.
     pub fn seal(self) -> io::Result<Sealed> {
         // SAFETY: the whole of our own mapping; nothing borrowed from it is left, so that nobody finds a right missing.
         match unsafe { libc::mprotect(self.start.as_ptr().cast(), self.bytes, libc::PROT_READ) } {
@@ -84,7 +84,7 @@ impl NearMemory {
 
     /// The node of each page.
     ///
-    /// Errors: ENOSYS without NUMA in the kernel; EPERM where a container forbids the question.
+    /// Errors: ENOSYS without NUMA in the kernel; EPERM if a container forbids the question.
     pub fn nodes(&self) -> io::Result<Pages> {
         let span = self.span();
         let pages: Vec<usize> = (span.start..span.end()).step_by(PAGE).collect();

@@ -3,7 +3,7 @@
 use crate::cpus::{CpuSet, shared};
 use crate::{Root, SysError};
 
-/// What one `nodeN` directory says.
+/// The contents of one `nodeN` directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReading {
     /// The kernel's number; numbers may have gaps.
@@ -13,25 +13,26 @@ pub struct NodeReading {
     /// ACPI SLIT distances to the nodes in ascending order, itself included (10 is local).
     pub distances: Option<Vec<u32>>,
     pub memory_bytes: Option<u64>,
-    /// What the firmware says of reads from the nearest cpus; none where it says nothing (ACPI: HMAT).
+    /// The firmware's figures for reads from the nearest cpus, if it gives any (ACPI: HMAT).
     pub access: Option<Access>,
 }
 
-/// How memory is reached from the cpus that are nearest to it, as firmware has it.
+/// The access from the nearest cpus to a node's memory, as firmware describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The nodes of these cpus; empty where the kernel does not show them.
+    /// The nodes of these cpus; empty if the kernel does not show them.
     pub initiators: Vec<u32>,
     pub read_latency_ns: Option<u32>,
     /// Megabytes a second.
     pub read_bandwidth: Option<u32>,
 }
 
-/// The kernel's classes of access to a node's memory: 1 is from cpus, 0 is from whatever is nearest.
+/// The kernel's classes of access to a node's memory: 1 is from cpus, 0 is from the nearest
+/// initiator of any kind.
 fn access(root: &Root, node: &str) -> Option<Access> {
     ["access1", "access0"].into_iter().find_map(|class| {
         let at = format!("{node}/{class}/initiators");
-        // The kernel writes 0 for what it was not told.
+        // The kernel writes 0 for unknown values.
         let number = |file: &str| -> Option<u32> {
             let text = root.text(&format!("{at}/{file}")).ok()?;
             text.trim().parse().ok().filter(|number| *number > 0)
@@ -47,7 +48,7 @@ fn access(root: &Root, node: &str) -> Option<Access> {
 
 /// Reads all nodes.
 ///
-/// Ensures: at least one, in ascending order of number; else the error names what was missing (a
+/// Ensures: at least one, in ascending order of number; else the error names the missing file (a
 /// kernel without NUMA has no such directory).
 pub fn nodes(root: &Root) -> Result<Vec<NodeReading>, SysError> {
     const DIRECTORY: &str = "sys/devices/system/node";

@@ -1,4 +1,5 @@
-//! What a process wished for its mappings, and on which nodes their pages are: `/proc/PID/numa_maps`.
+//! The memory policies of a process's mappings, and the nodes of their pages: `/proc/PID/numa_maps`.
+//! `/proc/PID/numa_maps`.
 
 use crate::cpus::parse_list;
 use crate::{Root, SysError};
@@ -21,7 +22,7 @@ pub enum Wish {
 /// A line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodesOf {
-    /// Where the mapping begins; its end is not in this file.
+    /// The start of the mapping; its end is not in this file.
     pub start: usize,
     pub wish: Wish,
     /// Pages on each node, in units of `page_bytes`.
@@ -32,7 +33,7 @@ pub struct NodesOf {
 
 /// All mappings of a process, ascending.
 ///
-/// Errors: absent where the process is gone, or the kernel has no NUMA; denied where it is somebody else's.
+/// Errors: absent if the process is gone, or the kernel has no NUMA; denied if it is another user's.
 pub fn of(root: &Root, process: u32) -> Result<Vec<NodesOf>, SysError> {
     let path = format!("proc/{process}/numa_maps");
     let text = root.text(&path)?;

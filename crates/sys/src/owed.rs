@@ -1,12 +1,12 @@
-//! What the kernel writes into a process's memory when one of its threads ends: into words that name the thread.
+//! The words in a process's memory that the kernel writes when one of its threads ends: words that name the thread.
 //!
 //! A thread of the C library has its number in its descriptor. The kernel clears it when the thread ends, and wakes the thread that
 //! joins it. A robust mutex holds the number of the thread that has it locked. The kernel marks it as left by a dead
 //! owner, and wakes a waiter. It waits for no page meanwhile: where it cannot reach the word it neither writes nor wakes,
 //! for good.
 //!
-//! So whoever takes pages out looks for such words in what was taken ([`Layout::find`]), and makes up for the kernel's writes
-//! ([`Layout::settle`]) for the threads that have ended in between, and for its calls to wake ([`wake`]).
+//! So code that takes pages out looks for such words in the taken pages ([`Layout::find`]). It makes up the kernel's
+//! writes ([`Layout::settle`]) for the threads that have ended in between, and its wake-ups ([`wake`]).
 //!
 //! Nothing here takes a lock or touches the heap.
 
@@ -23,27 +23,27 @@ use crate::tasks;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     pub address: usize,
-    /// 0 where the kernel has written it already, and may not have woken the waiters.
+    /// 0 if the kernel has written it already, and may not have woken the waiters.
     pub thread: u32,
     pub kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Of its descriptor: the kernel clears it.
+    /// A word of its descriptor: the kernel clears it.
     Descriptor,
-    /// Of a robust mutex that it has locked: the kernel marks it.
+    /// A word of a robust mutex that it has locked: the kernel marks it.
     Mutex,
 }
 
-/// How far a thread is.
+/// The state of a thread's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Life {
     /// The kernel's writes are still to come.
     Runs,
     /// It is ending: the kernel has made its writes, or is about to.
     Ends,
-    /// There is none of that number: the kernel makes no more writes.
+    /// There is no thread of that number: the kernel makes no more writes.
     Ended,
 }
 
@@ -56,21 +56,22 @@ const OWNER_ENDED: u32 = 0x4000_0000;
 /// A line of the descriptor, which is aligned to it.
 const LINE: usize = 64;
 
-/// Where the C library's descriptor has the thread's number and the head of its list of robust mutexes.
+/// The offsets of the thread's number and of the head of its list of robust mutexes in the C library's
+/// descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// From the number on to the head; both lie in one line.
+    /// The distance from the number to the head; both lie in one line.
     head: usize,
     /// The number's place in that line.
     number: usize,
-    /// From the start of the descriptor on.
+    /// The distance from the start of the descriptor.
     offset: usize,
-    /// From an entry of the list on to its futex, as the head says.
+    /// The distance from an entry of the list to its futex, as the head gives it.
     futex: u64,
 }
 
 impl Layout {
-    /// As this thread's own descriptor shows it. `None` for a C library whose descriptors are other ones.
+    /// The layout that this thread's own descriptor shows. `None` for a C library with other descriptors.
     pub fn of_this_library() -> Option<Layout> {
         // SAFETY: returns this thread's descriptor, as a number.
         let own = unsafe { libc::pthread_self() } as usize;
@@ -134,7 +135,7 @@ impl Layout {
         }
     }
 
-    /// Whether a word is where it was found, and still names the thread. It asks the kernel.
+    /// Returns whether a word is where it was found and still names the thread. It asks the kernel.
     pub fn names(&self, word: &Word) -> bool {
         let Some(start) = word.address.checked_sub(self.offset) else {
             return false;
@@ -144,7 +145,7 @@ impl Layout {
         now && (word.kind == Kind::Mutex || !cfg!(target_arch = "x86_64") || descriptor())
     }
 
-    /// Makes up for what the kernel has not written of a thread that has ended: the word, and the mutexes behind it in the
+    /// Makes up the kernel's missing writes for a thread that has ended: the word, and the mutexes behind it in the
     /// thread's list, which the kernel did not reach either.
     ///
     /// # Safety
@@ -198,7 +199,7 @@ impl Layout {
 /// Marks a mutex whose owner has ended, and wakes the waiters; whether it was that thread's.
 ///
 /// # Safety
-/// It is a robust mutex, where it names that thread, and the thread has ended.
+/// It is a robust mutex if it names that thread, and the thread has ended.
 unsafe fn mark(futex: usize, thread: u32) -> bool {
     let Some(now) = number_at(futex).filter(|now| now & NUMBER == thread) else {
         return false;
@@ -240,7 +241,7 @@ unsafe fn write(address: usize, number: u32) {
     unsafe { libc::process_vm_writev(libc::getpid(), &ours, 1, &theirs, 1, 0) };
 }
 
-/// Where the kernel clears this thread's number when it ends, where the kernel tells.
+/// The word that the kernel clears when this thread ends, if the kernel reports it.
 fn number_place() -> Option<usize> {
     const PR_GET_TID_ADDRESS: libc::c_int = 40;
     let mut place = 0usize;
@@ -249,12 +250,12 @@ fn number_place() -> Option<usize> {
     (asked == 0 && place != 0).then_some(place)
 }
 
-/// How far a thread of this process is.
+/// The state of life of a thread of this process.
 pub fn life(thread: u32) -> Life {
     if tasks::is_gone(thread) {
         return Life::Ended;
     }
-    // Where it cannot be read the thread has ended just now, or nobody may look: it is asked again.
+    // If it cannot be read, the thread has just ended, or nobody may look; the caller asks again.
     let mut line = [0; 512];
     let bytes = stat(thread, &mut line).unwrap_or(0);
     life_in(&line[..bytes]).unwrap_or(Life::Ends)

@@ -15,7 +15,7 @@ use rustix::net::{
     SocketType,
 };
 
-/// Where others connect to.
+/// A socket that others connect to.
 pub struct Listener {
     socket: OwnedFd,
 }
@@ -25,12 +25,12 @@ pub struct Peer {
     socket: Kept,
 }
 
-/// What a connection had to say.
+/// The result of reading from a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received {
     /// A message of so many bytes.
     Message(usize),
-    /// Nothing at the moment.
+    /// No message at the moment.
     Nothing,
     /// The other side is gone.
     End,
@@ -73,7 +73,7 @@ impl Peer {
 
     /// As [`Peer::connect`], but waits no longer than `most`, neither for this nor later in [`Peer::send`].
     ///
-    /// Pre: `most` is not zero. Errors: kind `TimedOut` where nobody accepts; of a later `send`, `WouldBlock`.
+    /// Pre: `most` is not zero. Errors: kind `TimedOut` if nobody accepts; of a later `send`, `WouldBlock`.
     pub fn connect_within(path: &Path, most: Duration) -> io::Result<Peer> {
         let peer = Peer::unconnected()?;
         let to = SocketAddrUnix::new(path)?;
@@ -103,8 +103,8 @@ impl Peer {
         })
     }
 
-    /// Whether the connection is still there to be used: a program that knows nothing of it may have closed it, and its
-    /// number may be that of a file of the program's.
+    /// Returns whether the descriptor still refers to this connection: a program that knows nothing of it may have
+    /// closed it, and its number may now belong to a file of the program's.
     pub fn is_ours(&self) -> bool {
         self.socket.is_ours()
     }
@@ -150,8 +150,8 @@ impl Peer {
     }
 }
 
-/// Sets who may connect to a socket, as file permissions. Whoever may write to its folder cannot have those of another
-/// file changed: what is at `path` now must itself be a socket.
+/// Sets the users that may connect to a socket, as file permissions. A user that may write to its folder cannot make
+/// this change another file: the file at `path` must itself be a socket.
 pub fn open_to(path: &Path, mode: u32) -> io::Result<()> {
     use rustix::fs::{FileType, Mode, OFlags};
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -159,7 +159,7 @@ pub fn open_to(path: &Path, mode: u32) -> io::Result<()> {
     if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Socket {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // The name of what was opened, and of nothing that came in its place.
+    // The path of the opened file, even if another has taken its place.
     let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
     std::fs::set_permissions(opened, std::os::unix::fs::PermissionsExt::from_mode(mode))
 }
@@ -236,7 +236,7 @@ mod tests {
             assert!(peers.len() < 100, "the queue has no end");
         };
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        // Nor to be heard.
+        // The loop fills the socket's buffer, which nobody reads.
         let deaf = std::iter::repeat_with(|| peers[0].send(&[0; 4096]))
             .take(10_000)
             .find_map(Result::err);
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(far.receive(&mut buffer).unwrap(), Received::Message(3));
         assert_eq!(far.receive(&mut buffer).unwrap(), Received::Message(5));
         assert_eq!(&buffer[..5], b"three");
-        // It goes with a message of ours unread; its own last words still arrive.
+        // The peer ends with a message of ours unread; its own last words still arrive.
         far.send(b"answer").unwrap();
         near.send(b"last").unwrap();
         drop(near);

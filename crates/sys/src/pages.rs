@@ -1,11 +1,11 @@
-//! The page size, and whether the kernel makes huge pages by itself.
+//! The page size, and the kernel's setting of transparent huge pages.
 
 use crate::{Root, SysError};
 
 /// Bytes in a page: the running kernel's own answer, or for a captured tree the first
 /// `KernelPageSize:` in its /proc/self/smaps.
 ///
-/// Ensures: a power of two from 512 bytes to 1 GiB; `None` where a captured tree does not say.
+/// Ensures: a power of two from 512 bytes to 1 GiB; `None` if a captured tree does not say.
 pub fn page_bytes(root: &Root) -> Option<u64> {
     let bytes = if root.is_live() {
         u64::try_from(rustix::param::page_size()).ok()
@@ -22,7 +22,7 @@ pub fn page_bytes(root: &Root) -> Option<u64> {
 pub struct HugePages {
     /// `always`, `madvise` or `never`.
     pub enabled: String,
-    /// `always`, `defer`, `defer+madvise`, `madvise` or `never`; `None` where the kernel does not say.
+    /// `always`, `defer`, `defer+madvise`, `madvise` or `never`; `None` if the kernel does not say.
     pub defrag: Option<String>,
 }
 

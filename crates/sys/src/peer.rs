@@ -1,8 +1,8 @@
-//! Who is at the other end of a Unix socket, and what may be asked about it while it lives.
+//! The process at the other end of a Unix socket, and what may be asked about it while it lives.
 //!
 //! A process number says little by itself: the process may be gone and the number given to another. A
-//! descriptor of the process (pidfd) is what ties the two: what was opened by number is good if the
-//! process still lived afterwards.
+//! descriptor of the process (pidfd) ties the two: files opened by number are good if the process
+//! still lived afterwards.
 
 use std::io;
 use std::mem::size_of;
@@ -23,10 +23,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whoever called `connect` for the other end of `socket`.
+    /// The process that called `connect` for the other end of `socket`.
     ///
     /// Needs: Linux 5.3; from 6.5 on there is no gap in which the process could have been replaced.
-    /// Ensures: an error of kind `NotFound` where the process is gone already.
+    /// Ensures: an error of kind `NotFound` if the process is gone already.
     pub fn of(socket: &impl AsFd) -> io::Result<Identity> {
         let who = rustix::net::sockopt::socket_peercred(socket)?;
         let life = match descriptor_of_peer(socket.as_fd()) {
@@ -45,15 +45,15 @@ impl Identity {
         })
     }
 
-    /// Whether the process lives. One that has ended but was not waited for does not.
+    /// Returns whether the process lives. One that has ended but was not waited for does not.
     pub fn lives(&self) -> bool {
         let mut polled = [PollFd::new(&self.life, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(rustix::event::poll(&mut polled, Some(&now)), Ok(0))
     }
 
-    /// The process's page map. What it shows is the address space that the process has now: after an exec,
-    /// it finds nothing.
+    /// The process's page map. It belongs to the process's current address space: after an exec, it finds
+    /// nothing.
     ///
     /// Needs: the right to trace the process. Ensures: it is this process's map and no other's.
     pub fn pagemap(&self) -> io::Result<Pagemap> {
@@ -144,7 +144,7 @@ mod tests {
         child.wait().unwrap();
         assert!(!who.lives());
         assert!(who.pagemap().is_err());
-        // Whoever asks only now learns it, too.
+        // An identity asked for only now tells it, too.
         assert!(Identity::of(&far).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) || !who.lives());
     }
 }

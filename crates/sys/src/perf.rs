@@ -1,10 +1,10 @@
-//! Counters of what the processor and the kernel do for a thread (`perf_event_open(2)`).
+//! Counters of the processor's and the kernel's events of a thread (`perf_event_open(2)`).
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// What is counted.
+/// The counted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Instructions, by the processor's counters.
@@ -81,7 +81,7 @@ pub(crate) fn open_beside(attributes: &Attributes, thread: i32, cpu: i32, leader
 
 /// Counts while this thread runs `work`, in user mode only.
 ///
-/// Errors: EACCES or EPERM where the kernel's paranoia forbids it, ENOENT or EOPNOTSUPP where the
+/// Errors: EACCES or EPERM if the kernel's paranoia forbids it, ENOENT or EOPNOTSUPP if the
 /// processor has no such counter, or its hypervisor hides it; ENOSYS.
 pub fn count(event: Event, work: impl FnOnce()) -> io::Result<u64> {
     // 0: the calling thread.
@@ -110,7 +110,8 @@ pub fn try_instructions() -> Result<(), String> {
     }
 }
 
-/// Counts what one thread does in user mode, whichever cpu it runs on, from the moment that this is made.
+/// Counts the events of one thread in user mode, whichever cpu it runs on, from the moment that this is
+/// made.
 #[derive(Debug)]
 pub struct Counter(File);
 
@@ -125,7 +126,7 @@ pub struct Counted {
 impl Counter {
     /// Begins to count; thread 0 is the calling one.
     ///
-    /// Errors: as of [`count`]; ESRCH where there is no such thread, EACCES where it is of another user, EMFILE.
+    /// Errors: as of [`count`]; ESRCH if there is no such thread, EACCES if it is of another user, EMFILE.
     pub fn of_thread(event: Event, thread: u32) -> io::Result<Counter> {
         /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`.
         const TIMES: u64 = 1 | 2;
@@ -165,7 +166,7 @@ mod tests {
             let area = crate::memory::Area::map(64 * 4096, crate::memory::Size::Small).unwrap();
             (0..64).for_each(|page| area.set_word(page, 0, 1));
             done.send(()).unwrap();
-            // It is there until it was read.
+            // The thread exists until its counter is read.
             let _ = wait.recv();
         });
         let number = told.recv().unwrap();
@@ -190,7 +191,7 @@ mod tests {
                 area.set_word(page, 0, 1);
             }
         };
-        // Not every machine lets us count.
+        // Some machines do not let us count.
         if let Ok(faults) = count(Event::PageFaults, touch) {
             assert!(faults >= pages as u64, "{faults}");
         }

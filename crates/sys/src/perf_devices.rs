@@ -1,5 +1,5 @@
-//! What the kernel says of the processor's own counters, in `sys/bus/event_source/devices`: which number a device has, and
-//! which bits a field of an event has.
+//! The kernel's description of the processor's own counters, in `sys/bus/event_source/devices`: the
+//! number of a device, and the bits of a field of an event.
 
 use crate::{Root, SysError};
 
@@ -26,7 +26,7 @@ pub fn event(root: &Root, device: &str, name: &str) -> Result<Vec<(String, u64)>
     Ok(terms(&text))
 }
 
-/// Whether the device's events have a field of this name.
+/// Returns whether the device's events have a field of this name.
 pub fn has_field(root: &Root, device: &str, field: &str) -> bool {
     root.path(&format!("{DEVICES}/{device}/format/{field}")).exists()
 }

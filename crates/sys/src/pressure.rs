@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crate::{Root, SysError};
 
-/// What `/proc/meminfo` says, in bytes.
+/// The figures of `/proc/meminfo`, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// All that the kernel manages.
     pub total: u64,
-    /// What could be had without swapping, as the kernel estimates it.
+    /// The memory available without swapping, as the kernel estimates it.
     pub available: u64,
 }
 

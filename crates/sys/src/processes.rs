@@ -15,7 +15,7 @@ pub fn of_user(user: u32) -> io::Result<Vec<u32>> {
         let Some(process) = entry.ok().and_then(|entry| entry.file_name().to_str()?.parse().ok()) else {
             continue;
         };
-        // One that is gone has none.
+        // A process that is gone has no status.
         let Ok(status) = fs::read_to_string(format!("/proc/{process}/status")) else {
             continue;
         };
@@ -28,7 +28,7 @@ pub fn of_user(user: u32) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// The most bytes that the stack of this process's first thread may have (`RLIMIT_STACK`); `None` where there is no limit.
+/// The most bytes that the stack of this process's first thread may have (`RLIMIT_STACK`); `None` if there is no limit.
 pub fn stack_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Stack).current
 }
@@ -40,7 +40,7 @@ pub fn this_user() -> u32 {
 
 /// The nodes whose memory a process may have (`Mems_allowed_list`: cpusets).
 ///
-/// Errors: absent where the process is gone.
+/// Errors: absent if the process is gone.
 pub fn allowed_nodes(root: &Root, process: u32) -> Result<CpuSet, SysError> {
     let path = format!("proc/{process}/status");
     let text = root.text(&path)?;
@@ -55,7 +55,7 @@ pub fn parents(root: &Root) -> Result<Vec<(u32, u32)>, SysError> {
     Ok(all.filter_map(|child| Some((child, parent(root, child)?))).collect())
 }
 
-/// A process with all its descendants that are there, ascending. Empty where it is gone.
+/// A process with all its descendants that are there, ascending. Empty if it is gone.
 pub fn family(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
     let parents = parents(root)?;
     let mut found = Vec::new();
@@ -76,7 +76,7 @@ pub fn family(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
 }
 
 /// A process with all that it started, at any remove, as each says of itself: quicker than [`family`], and without those whose own
-/// parent has ended. Empty where it is gone.
+/// parent has ended. Empty if it is gone.
 pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
     let mut found = vec![process];
     let mut next = 0;
@@ -85,7 +85,7 @@ pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
         let children = |thread: &u32| root.text(&format!("proc/{one}/task/{thread}/children"));
         let lists: Vec<String> = threads.iter().filter_map(|thread| children(thread).ok()).collect();
         if next == 0 && lists.is_empty() {
-            // It is gone, or the kernel keeps no such lists.
+            // The process is gone, or the kernel keeps no such lists.
             return family(root, process).unwrap_or_default();
         }
         next += 1;
@@ -100,7 +100,7 @@ pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
     found
 }
 
-/// The process that started a process, or that has taken it over; `None` where it is gone.
+/// The process that started a process, or that has taken it over; `None` if it is gone.
 pub fn parent(root: &Root, process: u32) -> Option<u32> {
     let text = root.text(&format!("proc/{process}/stat")).ok()?;
     // The name before it may hold anything.

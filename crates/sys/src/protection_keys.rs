@@ -5,7 +5,7 @@ use std::io;
 
 /// Takes a key and gives it back.
 ///
-/// Errors: EINVAL or ENOSPC where the processor or the kernel has none, or all are taken; ENOSYS.
+/// Errors: EINVAL or ENOSPC if the processor or the kernel has none, or all are taken; ENOSYS.
 pub fn try_key() -> io::Result<()> {
     // SAFETY: no flags, no initial restriction; the call touches no memory.
     let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, 0) };

@@ -12,14 +12,14 @@ pub struct Ready {
     set: OwnedFd,
 }
 
-/// What is waited for.
+/// The condition waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Something to read, or the end.
     Read,
     /// Room to write, or the end.
     Write,
-    /// What a file of `/proc/pressure` calls an event.
+    /// An event of a file of `/proc/pressure`.
     Event,
 }
 
@@ -30,7 +30,7 @@ impl Ready {
         })
     }
 
-    /// Raises this process's limit of open descriptors to `wanted`, or as far as it may; returns what it is then.
+    /// Raises this process's limit of open descriptors to `wanted`, or as far as it may; returns the new limit.
     pub fn room_for(wanted: u64) -> u32 {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
@@ -67,13 +67,13 @@ impl Ready {
         )?)
     }
 
-    /// Watches it no more.
+    /// Stops watching it.
     pub fn forget(&self, source: &impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.set, source)?)
     }
 
-    /// Replaces what `names` holds by the names of what is ready, 256 at most. Waits until there is one, for
-    /// `most`, or until a signal comes.
+    /// Replaces the content of `names` by the names of ready sources, 256 at most. Waits until there is one,
+    /// for `most`, or until a signal comes.
     pub fn wait(&self, most: Duration, names: &mut Vec<u64>) -> io::Result<()> {
         names.clear();
         let most = Timespec {
@@ -90,7 +90,7 @@ impl Ready {
     }
 }
 
-/// What one thread rings and another one waits for: it has something to read from the first ring until it is silenced.
+/// A bell that one thread rings and another one waits for: it is readable from the first ring until it is silenced.
 pub struct Bell {
     counter: OwnedFd,
 }

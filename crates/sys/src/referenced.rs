@@ -1,21 +1,23 @@
-//! How much memory a process touches in a while: `/proc/PID/clear_refs` and `Referenced:` of `smaps_rollup` (Linux 4.14).
+//! The memory that a process touches in a while: `/proc/PID/clear_refs` and `Referenced:` of `smaps_rollup` (Linux
+//! 4.14).
 //!
-//! Clearing takes the accessed bit from each page of a process, and leaves translations in the TLBs: a page whose translation stays there
-//! is not marked again when it is touched, and looks idle. The kernel takes the bits for its own decisions about memory, too; a process that is looked at often seems a little less in use to it. Pages of
-//! program text and of libraries count like all others. Both calls walk all pages of the process.
+//! Clearing takes the accessed bit from each page of a process, and leaves translations in the TLBs: a page whose
+//! translation stays there is not marked again when it is touched, and looks idle. The kernel takes the bits for its
+//! own decisions about memory, too; frequent looks make a process seem a little less in use to it. Pages of program
+//! text and of libraries count like all others. Both calls walk all pages of the process.
 
 use crate::{Root, SysError};
 
 /// Clears the bits of all pages of a process.
 ///
-/// Errors: absent where it is gone; denied where it is another user's.
+/// Errors: absent if it is gone; denied if it is another user's.
 pub fn clear(root: &Root, process: u32) -> Result<(), SysError> {
     root.write(&format!("proc/{process}/clear_refs"), "1")
 }
 
 /// Bytes of the pages that were touched since the bits were cleared.
 ///
-/// Errors: absent where it is gone, or the kernel has no such file; denied where it is another user's.
+/// Errors: absent if it is gone, or the kernel has no such file; denied if it is another user's.
 pub fn bytes(root: &Root, process: u32) -> Result<u64, SysError> {
     let path = format!("proc/{process}/smaps_rollup");
     let text = root.text(&path)?;

@@ -1,5 +1,5 @@
-//! What a program says to the recorder about itself while it runs under `domicile record`: Valgrind's
-//! client requests, numbered as in `capture/valgrind/domicile-trace.h`.
+//! The messages of a program to the recorder while it runs under `domicile record`: Valgrind's client
+//! requests, numbered as in `capture/valgrind/domicile-trace.h`.
 //!
 //! Each is a few instructions that do nothing on the bare processor. Slots and data sets have numbers of the
 //! caller's choice, below 2^48, each kind its own; a number can be used again after it was freed.
@@ -25,7 +25,7 @@ pub const LINES_MAX: usize = 8;
 /// Stands for a slot: the data set is not worth caching.
 const NO_SLOT: u64 = u64::MAX;
 
-/// Whether `domicile record` listens.
+/// Returns whether `domicile record` listens.
 pub fn recording() -> bool {
     ask(RECORDING, [0; 3]) == 1
 }
@@ -50,7 +50,7 @@ pub fn at_lines(numbers: &[u64]) {
     ask(AT_LINES, [numbers.len() as u64, at, 0]);
 }
 
-/// The thread's references are not the program's from now on, or are again.
+/// Excludes the thread's references from the program's from now on, or includes them again.
 pub fn aside(aside: bool) {
     ask(ASIDE, [u64::from(aside), 0, 0]);
 }
@@ -60,7 +60,7 @@ pub fn phase(name: &std::ffi::CStr) {
     ask(PHASE, [name.as_ptr().expose_provenance() as u64, 0, 0]);
 }
 
-/// What a compiler says of a parallel loop, as text.
+/// Sends a compiler's summary of a parallel loop, as text.
 pub fn summary(text: &str) {
     ask(
         SUMMARY,
@@ -74,7 +74,7 @@ pub fn slot(slot: u64, bytes: u64, private: bool) {
     ask(SLOT, [slot, bytes, u64::from(private)]);
 }
 
-/// The slot is no more.
+/// Frees the slot.
 pub fn slot_free(slot: u64) {
     ask(SLOT_FREE, [slot, 0, 0]);
 }
@@ -84,7 +84,7 @@ pub fn data_range(set: u64, address: usize, bytes: usize) {
     ask(DATA_RANGE, [set, address as u64, bytes as u64]);
 }
 
-/// A thread, by the kernel's number, uses a data set; a data set of which nothing is said is used by all threads.
+/// A thread, by the kernel's number, uses a data set; without such a message all threads use a data set.
 pub fn data_thread(set: u64, tid: u32) {
     ask(DATA_THREAD, [set, u64::from(tid), 0]);
 }
@@ -94,17 +94,17 @@ pub fn thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The data set gets the slot; none means that it is not worth caching.
+/// Gives the data set the slot; `None` means that it is not worth caching.
 pub fn allocate(set: u64, slot: Option<u64>) {
     ask(ALLOCATE, [set, slot.unwrap_or(NO_SLOT), 0]);
 }
 
-/// The data set is no more; its memory stays.
+/// Frees the data set; its memory stays.
 pub fn data_free(set: u64) {
     ask(DATA_FREE, [set, 0, 0]);
 }
 
-/// Asks Valgrind's tool; 0 where the program does not run under Valgrind, or under a tool that does not know the
+/// Asks Valgrind's tool; 0 if the program does not run under Valgrind, or under a tool that does not know the
 /// request.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn ask(request: u64, arguments: [u64; 3]) -> u64 {
@@ -188,8 +188,8 @@ mod tests {
         assert!(!recording());
     }
 
-    /// The bytes by which Valgrind knows the sequence (`coregrind`'s decoder for amd64), looked for in what the
-    /// compiler made of it.
+    /// The bytes by which Valgrind knows the sequence (`coregrind`'s decoder for amd64), searched for in the
+    /// compiled code.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[test]
     fn the_sequence_is_valgrinds() {

@@ -1,10 +1,11 @@
-//! Whether parts of caches can be reserved by ways (resctrl: Intel CAT, AMD, Arm MPAM).
+//! Support for reserving parts of caches by ways (resctrl: Intel CAT, AMD, Arm MPAM). Intel CAT,
+//! AMD, Arm MPAM).
 
 use std::path::PathBuf;
 
 use crate::Root;
 
-/// What the kernel reports of resctrl.
+/// The kernel's report of resctrl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resctrl {
     /// The kernel does not know it, or the processor cannot.
@@ -15,7 +16,7 @@ pub enum Resctrl {
         at: PathBuf,
         /// Caches whose ways can be shared out, as `L3`; with the number of groups that there can be.
         caches: Vec<(String, u64)>,
-        /// Whether this user may make groups.
+        /// True if this user may make groups.
         writable: bool,
     },
 }

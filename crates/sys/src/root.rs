@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 /// Longest file that is read. /proc/cpuinfo of a thousand cpus has some 2 MB.
 const FILE_LIMIT: u64 = 16 << 20;
 
-/// Where `/proc` and `/sys` are looked for: `/` itself, or a captured tree.
+/// The directory that holds `/proc` and `/sys`: `/` itself, or a captured tree. `/` itself, or a
+/// captured tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root(PathBuf);
 
@@ -16,11 +17,11 @@ impl Default for Root {
     }
 }
 
-/// A file of Linux that did not say what was asked.
+/// A file of Linux that did not answer the question.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct SysError {
-    /// As the machine itself names it, wherever its tree was captured to.
+    /// The path as the machine itself names it, wherever its tree was captured to.
     pub path: PathBuf,
     pub problem: Problem,
 }
@@ -51,7 +52,7 @@ impl Root {
         Root(directory.into())
     }
 
-    /// Whether this is the running system and not a captured tree.
+    /// Returns whether this is the running system and not a captured tree.
     pub fn is_live(&self) -> bool {
         self.0 == Path::new("/")
     }

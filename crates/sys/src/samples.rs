@@ -1,8 +1,8 @@
 //! Accesses to memory as they happen, each with its address, thread and cpu: sampled by `perf_event_open(2)`, for all processes.
 //!
-//! What is sampled is an [`Event`]: page faults, which every kernel has, or accesses that the processor itself samples (IBS of
-//! AMD, PEBS of Intel). The records are the same, and so is what reads them. One ring of memory for each cpu, which the kernel
-//! fills and we empty. What comes while a ring is full is lost, and counted.
+//! An [`Event`] is sampled: page faults, which every kernel has, or accesses that the processor itself samples (IBS of
+//! AMD, PEBS of Intel). The records have one form, and one reader. Each cpu has one ring of memory, which the kernel
+//! fills and we empty. Samples that arrive while a ring is full are lost, and counted.
 
 use std::fs::File;
 use std::io;
@@ -23,12 +23,13 @@ pub struct Sample {
     pub access: Access,
 }
 
-/// What is known of an access beside its address, `union perf_mem_data_src`.
+/// The details of an access besides its address, `union perf_mem_data_src`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// `None` where it is not told, and where it was neither.
+    /// `None` if it is not reported, or if it was neither.
     pub write: Option<bool>,
-    /// Whether no cache of this cpu's had it: memory, or another socket's cache. `None` where that is not told.
+    /// True if all of this cpu's caches missed, so that memory or another socket's cache served it. `None` if
+    /// not reported.
     pub missed: Option<bool>,
 }
 
@@ -49,8 +50,8 @@ impl Access {
     }
 }
 
-/// By the newer fields, a number of the level and whether it was remote, where the kernel fills them; else by the older one,
-/// bits of levels.
+/// Decodes the newer fields, the level's number and the remote flag, if the kernel fills them; else the older one, bits
+/// of levels.
 fn missed(source: u64) -> Option<bool> {
     const UNKNOWN: u64 = 1;
     const CACHES: u64 = 0b1111 << 3;
@@ -75,13 +76,13 @@ fn missed(source: u64) -> Option<bool> {
     })
 }
 
-/// What is sampled.
+/// The sampled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The number of the device that counts it ([`crate::perf_devices::kind`]).
     pub kind: u32,
     pub fields: Fields,
-    /// One in so many is sampled.
+    /// One event in so many is sampled.
     pub one_in: u64,
     /// How exact the address of the instruction must be: 0 to 3. PEBS takes 2.
     pub exact: u8,
@@ -115,7 +116,7 @@ impl Event {
         attributes.period = self.one_in;
         attributes.sample = THREAD | ADDRESS | CPU | DATA_SOURCE;
         attributes.flags = u64::from(self.exact & 3) << EXACT;
-        // Nobody is to be woken: it is emptied at intervals.
+        // No thread needs a wake-up: the ring is emptied at intervals.
         attributes.wakeup = u32::MAX;
         attributes
     }
@@ -128,10 +129,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to sample on these cpus. A cpu that is not there is passed over.
+    /// Begins to sample on these cpus. A missing cpu is skipped.
     ///
     /// Errors: EACCES or EPERM without CAP_PERFMON (`kernel.perf_event_paranoid`); EPERM, too, where the rings are more memory
-    /// than may be locked; ENOENT, EINVAL or EOPNOTSUPP where the processor has no such event; ENOSYS; none of the cpus is there.
+    /// than may be locked; ENOENT, EINVAL or EOPNOTSUPP if the processor has no such event; ENOSYS; none of the cpus is there.
     pub fn open(event: &Event, cpus: &[u32]) -> io::Result<Sampler> {
         let mut rings = Vec::with_capacity(cpus.len());
         for &cpu in cpus {
@@ -221,7 +222,7 @@ impl Ring {
         while at < head {
             let header = self.read(at);
             let (kind, bytes) = (header & 0xffff_ffff, header >> 48);
-            // A record is never empty: a ring that says so is not read on.
+            // A record is never empty: a ring with an empty one is not read on.
             if bytes < 8 {
                 at = head;
                 break;
@@ -266,17 +267,17 @@ mod tests {
             let access = Access::decoded(operation | levels << 5 | number << 33 | remote << 37);
             (access.write, access.missed)
         };
-        // As PEBS tells it: L1, L3, local memory, another socket's cache; a store to memory.
+        // PEBS's words: L1, L3, local memory, another socket's cache; a store to memory.
         assert_eq!(of(2, 0x0a, 1, 0), (Some(false), Some(false)));
         assert_eq!(of(2, 0x42, 3, 0), (Some(false), Some(false)));
         assert_eq!(of(2, 0x82, 0xd, 0), (Some(false), Some(true)));
         assert_eq!(of(2, 0x802, 0xb, 1), (Some(false), Some(true)));
         assert_eq!(of(4, 0x82, 0, 0), (Some(true), Some(true)));
-        // As IBS does: levels alone, or the number alone.
+        // IBS's words: levels alone, or the number alone.
         assert_eq!(of(2, 0x202, 0, 0), (Some(false), Some(true)));
         assert_eq!(of(2, 0, 0xb, 0), (Some(false), Some(false)));
         assert_eq!(of(2, 0, 9, 0), (Some(false), Some(true)));
-        // Nothing is known of it: no access to memory, uncached.
+        // Unknown: no access to memory, uncached.
         assert_eq!(of(1, 1, 0xf, 0), (None, None));
         assert_eq!(of(2, 0x2002, 8, 0), (Some(false), None));
     }
@@ -314,7 +315,7 @@ mod tests {
         };
         [9, 5, 60].into_iter().for_each(|page| area.set_word(page, 0, 1));
         assert_eq!(mine(&mut sampler, &area).0, [9, 5, 60]);
-        // Once a page is there it faults no more.
+        // A present page no longer faults.
         [9, 5, 61].into_iter().for_each(|page| area.set_word(page, 0, 2));
         assert_eq!(mine(&mut sampler, &area).0, [61]);
         // More than a ring takes, over its end and around.
@@ -323,7 +324,7 @@ mod tests {
         let (found, _) = mine(&mut sampler, &area);
         assert!(found.len() > 15_000 && found.len() < 40_000, "{}", found.len());
         assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
-        // That some were lost is said with the next one that finds room.
+        // The next sample that finds room reports the loss of others.
         let last = Area::map(PAGE, Size::Small).unwrap();
         last.set_word(0, 0, 1);
         let (found, lost) = mine(&mut sampler, &last);

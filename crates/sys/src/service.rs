@@ -1,4 +1,4 @@
-//! What a service reports to whoever started it (the protocol of `sd_notify`).
+//! A service's reports to the process that started it (the protocol of `sd_notify`).
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// Names the socket to report to.
 pub const VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// Sends a state such as `READY=1` to the one who waits for it, if there is one.
+/// Sends a state such as `READY=1` to the process that waits for it, if any.
 ///
 /// Errors: the socket that the environment names does not take it.
 pub fn notify(state: &str) -> io::Result<()> {

@@ -22,7 +22,7 @@ impl SharedMemory {
     /// Makes `bytes` bytes of zeroes under a name that shows in `/proc`.
     ///
     /// Pre: `bytes` is a positive multiple of 4096. Post: the size can never change again, whatever
-    /// another holder of the descriptor does, so that reading cannot fault.
+    /// another holder of the descriptor does, so reads cannot fault.
     pub fn create(name: &str, bytes: usize) -> io::Result<SharedMemory> {
         if bytes == 0 || !bytes.is_multiple_of(4096) {
             return Err(io::Error::new(
@@ -51,8 +51,8 @@ impl SharedMemory {
 
     /// Replaces what `out` holds by the words `[at, at + count)`.
     ///
-    /// Pre: the range lies within the memory; what does not is left out. If the other process
-    /// writes meanwhile, against the rules of whoever shares the memory, words may be torn, no more.
+    /// Pre: the range lies within the memory; words beyond it are left out. If the other process
+    /// writes meanwhile, against the rules of the shared memory, words may be torn, no more.
     pub fn copy_words(&self, at: usize, count: usize, out: &mut Vec<u64>) {
         out.clear();
         let at = at.min(self.words());

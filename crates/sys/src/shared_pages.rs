@@ -1,8 +1,8 @@
 //! Pages of a memfd that several processes map, parts of it on nodes of their own, and a window on them that can be pointed
 //! at another part while it is being read.
 //!
-//! What another process may write at any moment is never seen as a Rust slice here: it is copied, or read through a
-//! pointer, whose user must bear with that.
+//! Memory that another process may write at any moment is never exposed as a Rust slice here. It is copied, or read
+//! through a pointer whose user must tolerate concurrent writes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,7 +51,7 @@ impl SharedPages {
         Ok(SharedPages { file, bytes })
     }
 
-    /// What another process created.
+    /// Wraps pages that another process created.
     ///
     /// Errors: InvalidInput where it is something else.
     pub fn given(file: OwnedFd) -> io::Result<SharedPages> {
@@ -64,13 +64,13 @@ impl SharedPages {
         Ok(SharedPages { file, bytes })
     }
 
-    /// Where other processes of this user find them, as long as this process has them.
+    /// The path at which other processes of this user find them, as long as this process has them.
     pub fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
-    /// What another process has at this path ([`SharedPages::path`]).
+    /// Opens the pages that another process has at this path ([`SharedPages::path`]).
     pub fn at(path: &Path) -> io::Result<SharedPages> {
         let file = std::fs::File::options().read(true).write(true).open(path)?;
         SharedPages::given(file.into())
@@ -135,7 +135,8 @@ impl SharedPages {
         Ok(())
     }
 
-    /// The same by way of a mapping: what a process may write to files (`RLIMIT_FSIZE`, whose signal ends it) is no matter then.
+    /// The same by way of a mapping: the limit of writes to files (`RLIMIT_FSIZE`, whose signal ends the process) does
+    /// not apply then.
     ///
     /// Errors: ENOMEM; InvalidInput beyond the end.
     pub fn put(&self, at: usize, bytes: &[u8]) -> io::Result<()> {
@@ -168,7 +169,7 @@ impl SharedPages {
     }
 }
 
-/// The lock, held. Who dies with it loses it.
+/// The lock, held. A process that dies with it loses it.
 #[derive(Debug)]
 pub struct PagesLock<'a>(&'a SharedPages);
 
@@ -190,7 +191,7 @@ impl Part {
         Part::map_at(pages, at, bytes, access, None)
     }
 
-    /// Pre: whole pages. Errors: EEXIST where something is mapped at `address`.
+    /// Pre: whole pages. Errors: EEXIST if something is mapped at `address`.
     fn map_at(
         pages: &SharedPages,
         at: usize,
@@ -251,7 +252,7 @@ unsafe impl Sync for Window {}
 impl Window {
     /// Opens it at that address, or where there is room.
     ///
-    /// Pre: whole pages. Errors: EEXIST where something is mapped there.
+    /// Pre: whole pages. Errors: EEXIST if something is mapped there.
     pub fn open(pages: &SharedPages, at: usize, bytes: usize, address: Option<usize>) -> io::Result<Window> {
         Part::map_at(pages, at, bytes, libc::PROT_READ, address).map(Window)
     }
@@ -264,14 +265,14 @@ impl Window {
         self.0.bytes
     }
 
-    /// Shows the part that begins at `at` from now on. Who reads meanwhile reads the one or the other, byte by byte, and never
-    /// faults.
+    /// Shows the part that begins at `at` from now on. A concurrent reader gets the old part or the new one, byte by
+    /// byte, and never faults.
     ///
-    /// Post: no thread of this process reads the part before through the window any more: the kernel has flushed what
-    /// processors knew of it. Errors: it shows what it showed.
+    /// Post: no thread of this process reads the part before through the window any more: the kernel has flushed the
+    /// processors' translations of it. Errors: it shows the old part.
     pub fn show(&self, pages: &SharedPages, at: usize) -> io::Result<()> {
         let bytes = self.0.bytes;
-        // Ready beside, and without a moment in which a child could get it, since what it is advised goes along.
+        // The part is made ready beside the window. A child never gets it, since its advice moves along.
         let part = Part::map(pages, at, bytes, libc::PROT_READ)?;
         let (from, to) = (part.start.as_ptr(), self.0.start.as_ptr());
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -419,7 +420,7 @@ mod tests {
             });
             for turn in 0..2000 {
                 window.show(&pages, PAGE * (1 + turn % 2)).unwrap();
-                // What was shown before is not read any more.
+                // The part shown before is no longer read.
                 assert_eq!(usize::from(first(&window)), 1 + turn % 2);
             }
             done.store(1, SeqCst);

@@ -13,27 +13,27 @@ pub const HANGUP: i32 = libc::SIGHUP;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     pub number: i32,
-    /// Whether the terminal sent it (Ctrl-C), and so to the whole foreground group.
+    /// True if the terminal sent it (Ctrl-C), and so to the whole foreground group.
     pub from_terminal: bool,
     /// The process that sent it; 0 for the kernel.
     pub sender: u32,
-    /// What was sent along (`sigqueue`).
+    /// The value sent along (`sigqueue`).
     pub value: Option<usize>,
 }
 
-/// While this lives signals are described to whoever asks, not obeyed; dropping it gives them back their old effect.
+/// While this lives, signals are reported to the caller, not obeyed; dropping it restores their old effect.
 pub struct Caught {
     pipe: File,
     _write_end: OwnedFd,
     old: Vec<(i32, libc::sigaction)>,
 }
 
-/// Where the handler writes; -1 for nowhere.
+/// The descriptor that the handler writes to; -1 for none.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// Those that ask a process to end.
 pub(crate) const ENDINGS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// Those that say what this process did wrong itself, if nobody sent them.
+/// Those that report this process's own errors, if nobody sent them.
 const FAULTS: [i32; 6] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -43,7 +43,7 @@ const FAULTS: [i32; 6] = [
     libc::SIGSYS,
 ];
 
-/// What the handler says of a signal. Pipes keep it whole.
+/// The size of the handler's message about a signal. Pipes keep it whole.
 const MESSAGE_BYTES: usize = 24;
 
 extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
@@ -117,7 +117,7 @@ impl Caught {
         };
         for number in numbers {
             let old = effect(number)?;
-            // Who ignores the end of children hears nothing of them; and every program in Rust ignores SIGPIPE.
+            // A process that ignores SIGCHLD gets none; and every program in Rust ignores SIGPIPE.
             if old.sa_sigaction == libc::SIG_IGN && ![libc::SIGCHLD, libc::SIGPIPE].contains(&number) {
                 continue;
             }
@@ -143,7 +143,7 @@ impl Caught {
         })
     }
 
-    /// What a signal did before it was caught.
+    /// Returns whether a signal was ignored before it was caught.
     pub(crate) fn ignored(&self, number: i32) -> bool {
         let old = self.old.iter().find(|(caught, _)| *caught == number);
         old.is_some_and(|(_, old)| old.sa_sigaction == libc::SIG_IGN)
@@ -166,7 +166,7 @@ impl Caught {
     }
 }
 
-/// What a signal does now.
+/// The current action of a signal.
 fn effect(number: i32) -> io::Result<libc::sigaction> {
     let mut old = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null new action only asks; `old` has room for the answer.
@@ -222,7 +222,7 @@ pub fn send(process: u32, number: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a signal on, with what came along.
+/// Forwards a signal, with its value.
 pub fn pass_on(process: u32, arrived: &Arrived) -> io::Result<()> {
     let (Some(value), Ok(process @ 1..)) = (arrived.value, i32::try_from(process)) else {
         return send(process, arrived.number);

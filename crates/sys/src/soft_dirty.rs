@@ -1,7 +1,7 @@
-//! Which pages of a process were written since a moment: soft-dirty bits (`/proc/PID/clear_refs`, Linux 3.11).
+//! The pages of a process written since a moment: soft-dirty bits (`/proc/PID/clear_refs`, Linux 3.11).
 //!
-//! Clearing makes each page's next write a fault, of about a microsecond. There is one such bit for each page of a process:
-//! whoever clears it takes it from others who look, such as CRIU.
+//! Clearing makes each page's next write a fault, of about a microsecond. There is one such bit for each page of a
+//! process: clearing it takes it from other readers, such as CRIU.
 
 use std::io;
 
@@ -11,12 +11,13 @@ use crate::{Root, SysError};
 
 /// Clears the bits of all pages of a process.
 ///
-/// Errors: absent where it is gone; denied where it is another user's.
+/// Errors: absent if it is gone; denied if it is another user's.
 pub fn clear(root: &Root, process: u32) -> Result<(), SysError> {
     root.write(&format!("proc/{process}/clear_refs"), "4")
 }
 
-/// Whether the kernel keeps such bits: tried on a page of this process, whose own are cleared by that.
+/// Returns whether the kernel keeps such bits. The trial on a page of this process clears the
+/// process's own bits.
 ///
 /// Errors: they cannot be cleared or read.
 pub fn works() -> Result<bool, SysError> {
@@ -45,7 +46,7 @@ pub fn written(map: &Pagemap, span: Span, mut visit: impl FnMut(Span) -> bool) -
     }
 }
 
-/// As the kernel before Linux 6.7 has it.
+/// Reads page by page, for kernels before Linux 6.7.
 fn one_by_one(map: &Pagemap, span: Span, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
     const TOGETHER: usize = 4096;
     let mut entries = vec![Entry::default(); TOGETHER];

@@ -14,7 +14,7 @@ use crate::signals::{self, Arrived, Caught};
 /// How long one wait for a signal takes at most, in milliseconds: each of them wakes us.
 const WAIT: u32 = 500;
 
-/// From its beginning to its drop no signal that can be caught ends this process.
+/// While it lives, no signal that can be caught ends this process.
 pub struct Supervisor {
     caught: Caught,
 }
@@ -27,7 +27,7 @@ impl Supervisor {
         })
     }
 
-    /// From now on this process is the parent of what its children leave behind, for as long as it lives.
+    /// Makes this process the parent of its children's orphans, for as long as it lives.
     pub fn adopt() -> io::Result<()> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Into::into)
     }
@@ -50,8 +50,8 @@ impl Supervisor {
         }
     }
 
-    /// Runs a command to its end. What is sent to us meanwhile, or was since the beginning, is sent to it; what the
-    /// terminal sends it gets by itself. If we are killed, so is it.
+    /// Runs a command to its end. Signals sent to us meanwhile, or since the beginning, are forwarded to it;
+    /// signals of the terminal reach it directly. If we are killed, it is killed too.
     ///
     /// Errors: it could not be started.
     pub fn run(&mut self, command: Command) -> io::Result<ExitStatus> {
@@ -76,8 +76,8 @@ impl Supervisor {
         }
     }
 
-    /// Has another thread run a program to its end, by `work`, which says the program's number as soon as there is one. What is sent
-    /// to us meanwhile is sent to the program.
+    /// Has another thread run a program to its end, by `work`, which reports the program's number as soon as there is
+    /// one. Signals sent to us meanwhile are forwarded to the program.
     ///
     /// Ensures: that thread alone waits for children; it hears of their stops from its waits, and no signal tells of them.
     pub fn attend<T: Send>(&mut self, work: impl FnOnce(&(dyn Fn(u32) + Sync)) -> T + Send) -> io::Result<T> {
@@ -106,7 +106,7 @@ impl Supervisor {
         result.map_err(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Has a command begin with the signals' effects that we began with.
+    /// Gives a command the actions of signals that we started with.
     pub fn prepare(&self, command: &mut Command) {
         if self.caught.ignored(libc::SIGCHLD) {
             // SAFETY: the closure calls nothing but what is async-signal-safe.
@@ -114,7 +114,8 @@ impl Supervisor {
         }
     }
 
-    /// How a child ended, once it has; does not wait. Where it was stopped, so are we until both go on.
+    /// The exit status of a child that has ended; does not wait. If the child was stopped, this process
+    /// stops too until both go on.
     ///
     /// Pre: nobody else waits for it, and it was not reported as ended.
     pub fn ended(&self, child: u32) -> io::Result<Option<ExitStatus>> {
@@ -132,7 +133,7 @@ impl Supervisor {
         }
     }
 
-    /// Sends on what was sent to us. Returns the last of it that asks a process to end, from whomever it came.
+    /// Forwards the signals sent to us. Returns the last of them that asks a process to end, whoever sent it.
     pub fn pass_on(&mut self, child: u32) -> Option<i32> {
         let mut asked = None;
         while let Some(arrived) = self.caught.take() {
@@ -144,7 +145,8 @@ impl Supervisor {
     }
 
     fn pass_on_one(&self, child: u32, arrived: &Arrived) {
-        // What the program sends to its whole group it has already, and what we do ourselves is not its concern.
+        // Signals sent to the whole group have already reached the program, and our own signals do not concern
+        // it.
         let has_it = arrived.from_terminal || arrived.sender == child;
         if arrived.number != libc::SIGCHLD && !has_it && arrived.sender != std::process::id() {
             // A program that has changed its user is the kernel's to protect.
@@ -152,10 +154,11 @@ impl Supervisor {
         }
     }
 
-    /// The program has been stopped: so are we, for the shell to see. What makes us go on is sent to it like any other
-    /// signal.
+    /// Stops this process, as the program has been stopped, for the shell to see. The signal that continues us is
+    /// forwarded like any other.
     fn stopped(&self, number: i32) -> io::Result<()> {
-        // Whoever stops and continues the program by its number, and no shell, would leave us stopped.
+        // A process, other than a shell, that stops and continues the program by its number would
+        // leave us stopped.
         if number == libc::SIGSTOP && !in_foreground() {
             return Ok(());
         }
@@ -166,7 +169,7 @@ impl Supervisor {
     }
 }
 
-/// Whether this process is in the foreground of a terminal.
+/// Returns whether this process is in the foreground of a terminal.
 fn in_foreground() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else {
         return false;
@@ -196,7 +199,7 @@ fn die_with(parent: Pid) -> io::Result<()> {
     if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // It may have been killed before.
+    // The parent may have been killed before.
     if rustix::process::getppid() != Some(parent) {
         return Err(io::ErrorKind::NotFound.into());
     }

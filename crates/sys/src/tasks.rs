@@ -3,14 +3,14 @@
 use crate::cpus::{CpuSet, parse_list};
 use crate::{Root, SysError};
 
-/// What the kernel says of one thread at one moment.
+/// The kernel's report of one thread at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The kernel's number of the thread.
     pub number: u32,
     /// The cpu that it runs on, or ran on last.
     pub cpu: u32,
-    /// Whether it runs or waits for its cpu just now.
+    /// True if it runs or waits for its cpu just now.
     pub runs: bool,
     /// Time that it has had a cpu: in nanoseconds where the kernel counts them, else in clock ticks.
     pub time: u64,
@@ -18,7 +18,7 @@ pub struct Task {
 
 /// The threads of a process, ascending by number. One that ends meanwhile may be missing.
 ///
-/// Errors: [`Problem::Absent`](crate::Problem::Absent) where there is no such process.
+/// Errors: [`Problem::Absent`](crate::Problem::Absent) if there is no such process.
 pub fn of(root: &Root, process: u32) -> Result<Vec<Task>, SysError> {
     let folder = format!("proc/{process}/task");
     let numbers = root.numbered(&folder, "")?;
@@ -52,13 +52,13 @@ pub struct Demand {
     pub cpu: u32,
     /// In nanoseconds.
     pub ran: u64,
-    /// Time in which it could have run and had no cpu, in nanoseconds; 0 where the kernel does not count it.
+    /// Time in which it could have run and had no cpu, in nanoseconds; 0 if the kernel does not count it.
     pub waited: u64,
 }
 
 /// The demand of each thread of a process, ascending by number. One that ends meanwhile may be missing.
 ///
-/// Errors: [`Problem::Absent`](crate::Problem::Absent) where there is no such process.
+/// Errors: [`Problem::Absent`](crate::Problem::Absent) if there is no such process.
 pub fn demand(root: &Root, process: u32) -> Result<Vec<Demand>, SysError> {
     /// Clock ticks of `stat` are hundredths of a second on every architecture that has caches to pair.
     const TICK_NS: u64 = 10_000_000;
@@ -97,18 +97,18 @@ pub fn thread_mask(root: &Root, process: u32, thread: u32) -> Result<CpuSet, Sys
     mask.ok_or_else(|| root.malformed(&path, &text, "a line Cpus_allowed_list:"))
 }
 
-/// When a process began, as [`began`] has it; `None` where it has ended, or is not there.
+/// When a process began, as [`began`] has it; `None` if it has ended, or is not there.
 pub fn lives_since(root: &Root, process: u32) -> Option<u64> {
     let ended = is_zombie(root, process);
     began(root, process).ok().filter(|_| !ended)
 }
 
-/// Whether a process has ended and only waits for its parent to hear of it.
+/// Returns whether a process is a zombie: it has ended, and its parent has not waited for it.
 pub fn is_zombie(root: &Root, process: u32) -> bool {
     has_ended(root, &format!("proc/{process}/stat")) == Some(true)
 }
 
-/// Whether there is a process of this number; also one that has ended and that nobody has waited for.
+/// Returns whether there is a process of this number. A zombie counts.
 pub fn is_there(process: u32) -> bool {
     let raw = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
     // EPERM: it is another user's.
@@ -117,14 +117,14 @@ pub fn is_there(process: u32) -> bool {
 
 /// The threads of a process that have not ended, ascending by number.
 ///
-/// Errors: [`Problem::Absent`](crate::Problem::Absent) where there is no such process, or it is hidden.
+/// Errors: [`Problem::Absent`](crate::Problem::Absent) if there is no such process, or it is hidden.
 pub fn living(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
     let folder = format!("proc/{process}/task");
     let lives = |thread: &u32| has_ended(root, &format!("{folder}/{thread}/stat")) == Some(false);
     Ok(root.numbered(&folder, "")?.into_iter().filter(lives).collect())
 }
 
-/// What `stat` says; `None` where there is none.
+/// Returns whether `stat` reports the end of the task; `None` if there is no `stat`.
 fn has_ended(root: &Root, path: &str) -> Option<bool> {
     let text = root.text(path).ok()?;
     rest(&text).map(|rest| rest.starts_with(['Z', 'X']))
@@ -135,7 +135,7 @@ fn run_time(root: &Root, path: &str) -> Option<u64> {
     root.text(path).ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether no thread of this process has this number any more.
+/// Returns whether no thread of this process has this number any more.
 pub fn is_gone(thread: u32) -> bool {
     // SAFETY: signal 0 is sent to nobody; the call takes numbers.
     let found = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread as libc::pid_t, 0) };
@@ -161,7 +161,7 @@ fn parse(number: u32, text: &str) -> Option<Task> {
     })
 }
 
-/// What comes after the name, which may hold anything: from the third field on.
+/// The text after the name, which may hold anything: from the third field on.
 pub(crate) fn rest(text: &str) -> Option<&str> {
     text.rsplit_once(')').map(|(_, rest)| rest.trim_start())
 }
@@ -193,7 +193,7 @@ mod tests {
             "proc/77/task/77/status",
             "Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\n",
         );
-        // One that ended between the list and the look.
+        // This task ended between the list and the look.
         write("proc/77/task/79/other", "");
         write("proc/80/stat", &STAT.replace(" R ", " Z "));
         let root = Root::new(folder.path());

@@ -1,10 +1,11 @@
-//! The number of the cpu that a thread is on, in one instruction: the kernel keeps it up to date in memory that each thread
-//! has (rseq, Linux 4.18), and the C library says where that is (glibc 2.35). Elsewhere the C library is asked, some ns.
+//! The number of the cpu that a thread is on, in one instruction: the kernel keeps it up to date in memory that each
+//! thread has (rseq, Linux 4.18), and the C library gives its address (glibc 2.35). Elsewhere a call of the C library
+//! gives the number, in some ns.
 
-/// Where the number is.
+/// The source of the cpu's number.
 #[derive(Clone, Copy, Debug)]
 pub struct ThisCpu {
-    /// From the thread pointer, in bytes; it is the same for all threads.
+    /// The offset from the thread pointer, in bytes; it is the same for all threads.
     offset: Option<isize>,
 }
 
@@ -51,7 +52,7 @@ impl ThisCpu {
     }
 }
 
-/// None where the C library does not say, or has nothing registered.
+/// `None` if the C library does not tell, or has nothing registered.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 fn offset() -> Option<isize> {
     let symbol = |name: &std::ffi::CStr| {

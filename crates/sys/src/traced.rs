@@ -1,7 +1,7 @@
-//! A program that runs traced (`ptrace(2)`): its threads stop at faults, signals and, where that is asked for, system calls, and
-//! the tracer decides how they go on. Not a byte of the program is changed.
+//! A program that runs traced (`ptrace(2)`): its threads stop at faults, signals and, where that is asked for, system
+//! calls, and the tracer decides how they go on. No byte of the program is changed.
 //!
-//! The kernel takes requests from the thread that began only, so that a [`Traced`] cannot be sent to another.
+//! The kernel takes requests only from the thread that began the tracing, so a [`Traced`] cannot be sent to another.
 
 mod borrowed;
 mod calls;
@@ -26,7 +26,7 @@ pub use ticking::Ticking;
 
 /// The bit of the kernel's word on a stop that says: a system call (`PTRACE_O_TRACESYSGOOD`).
 const OF_CALL: i32 = 0x80;
-/// Of the instruction `syscall`.
+/// The size of the instruction `syscall`.
 const SYSCALL_BYTES: u64 = 2;
 /// `si_code`: the protection of the page forbids the access; a protection key closes the page.
 const SEGV_ACCERR: i32 = 2;
@@ -35,7 +35,8 @@ const SEGV_PKUERR: i32 = 4;
 /// Why a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It has touched a page whose key its rights close. The instruction was not carried out; gone on with no signal, it runs again.
+    /// It has touched a page whose key its rights close. The instruction did not complete; if the thread resumes
+    /// without a signal, it runs again.
     Closed { address: usize, key: u32 },
     /// It has touched a page in a way that the page's protection forbids; as above.
     Forbidden { address: usize },
@@ -61,7 +62,7 @@ impl Stop {
     pub const STEP: i32 = libc::SIGTRAP;
 }
 
-/// What came of a thread.
+/// An event of a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     Stopped(u32, Stop),
@@ -120,19 +121,21 @@ impl Registers {
         (self.0.orig_rax as usize, [self.0.rdi as usize, self.0.rsi as usize])
     }
 
-    /// As a thread leaves a system call: whether that succeeded.
+    /// Returns whether the system call that the thread leaves succeeded.
     pub fn succeeded(&self) -> bool {
         !(-4095..0).contains(&(self.0.rax as i64))
     }
 
-    /// As a thread leaves a system call: whether a signal broke that off, or it is to be begun again.
+    /// Returns whether a signal interrupted the system call that the thread leaves, or it is to be
+    /// restarted.
     pub fn was_broken_off(&self) -> bool {
         /// EINTR; ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK of the kernel.
         const BROKEN: [i64; 5] = [-4, -512, -513, -514, -516];
         self.0.orig_rax as i64 >= 0 && BROKEN.contains(&(self.0.rax as i64))
     }
 
-    /// Whether a system call was broken off by a stop, of a kind that is not begun again by itself: then it is made to be.
+    /// Restarts a system call that a stop interrupted and that does not restart by itself. Returns whether there was
+    /// one.
     fn begin_call_again(&mut self) -> bool {
         let broken = self.0.orig_rax as i64 >= 0 && self.0.rax as i64 == -i64::from(libc::EINTR);
         if broken {
@@ -146,7 +149,7 @@ impl Registers {
 /// A traced program: its first process, and the threads and children that have stopped for us.
 pub struct Traced {
     process: u32,
-    /// It has ended, or is traced no more.
+    /// It has ended, or is no longer traced.
     over: Cell<bool>,
     /// Ends with the first exec.
     starter: Cell<Option<JoinHandle<io::Result<u32>>>>,
@@ -200,10 +203,10 @@ impl Traced {
         self.process
     }
 
-    /// Waits for what comes next of any thread that this one traces, or of one. `None`: a signal to this thread came first
-    /// ([`Ticking`]).
+    /// Waits for the next event of any thread that this one traces, or of one. `None`: a signal to this thread came
+    /// first ([`Ticking`]).
     ///
-    /// Errors: ECHILD where nothing is traced any more.
+    /// Errors: ECHILD if nothing is traced any more.
     pub fn wait(&self, task: Option<u32>) -> io::Result<Option<Event>> {
         match self.next.take() {
             Some(event @ Event::Stopped(of, _)) if task.is_none_or(|task| task == of) => return Ok(Some(event)),
@@ -240,7 +243,7 @@ impl Traced {
         }
     }
 
-    /// Waits for the end of the first process, where it is traced no more.
+    /// Waits for the end of the first process, if it is no longer traced.
     pub fn wait_for_end(&self) -> io::Result<ExitStatus> {
         let mut status = 0;
         loop {
@@ -284,7 +287,7 @@ impl Traced {
         Ok(stop)
     }
 
-    /// Whether a stop at a system call is at its beginning.
+    /// Returns whether a stop at a system call is at its entry.
     fn enters(&self, task: u32) -> io::Result<bool> {
         // The first byte says which; its size is all that is asked for.
         let mut operation = [0u8; 8];
@@ -313,7 +316,8 @@ impl Traced {
         })
     }
 
-    /// A stopped thread goes on; with a signal, that is delivered to it. Where one came while it ran code of ours, that is its next stop.
+    /// Resumes a stopped thread and delivers the signal to it, if any. A signal that arrived while it ran code of ours
+    /// is its next stop.
     pub fn go_on(&self, task: u32, on: On, signal: i32) -> io::Result<()> {
         if signal == 0
             && on != On::Resting
@@ -340,7 +344,7 @@ impl Traced {
         ask(libc::PTRACE_INTERRUPT, task, 0)
     }
 
-    /// A stopped thread goes on and is traced no more.
+    /// Resumes a stopped thread and detaches from it.
     pub fn leave(&self, task: u32, signal: i32) -> io::Result<()> {
         let signal = match signal {
             0 => self.held(task)?.unwrap_or(0),
@@ -358,8 +362,8 @@ impl Traced {
         Ok(Registers(registers))
     }
 
-    /// Has a system call that [`Traced::interrupt`] broke off begin again, of the kind that is not by itself (epoll_wait(2)): a program
-    /// that is not traced does not see `EINTR` without a signal.
+    /// Restarts a system call that [`Traced::interrupt`] interrupted and that does not restart by itself
+    /// (epoll_wait(2)): a program that is not traced does not see `EINTR` without a signal.
     ///
     /// Pre: the thread is stopped as it was interrupted, and no signal waits for it.
     pub fn begin_call_again(&self, task: u32) -> io::Result<()> {
@@ -370,7 +374,8 @@ impl Traced {
         }
     }
 
-    /// Has the system call that a thread is about to enter do nothing, and leave at once; [`Traced::make_call_again`] makes it then.
+    /// Turns the system call that a thread is about to enter into one that does nothing; [`Traced::make_call_again`]
+    /// makes it later.
     pub fn postpone_call(&self, task: u32) -> io::Result<()> {
         let mut registers = self.registers(task)?;
         registers.0.orig_rax = u64::MAX;
@@ -405,7 +410,7 @@ impl Traced {
         unsafe { ask_with(libc::PTRACE_SETSIGMASK, task, size_of::<u64>(), &mut mask) }
     }
 
-    /// Whether two tasks have one address space (`kcmp(2)`).
+    /// Returns whether two tasks share one address space (`kcmp(2)`).
     pub fn share_memory(&self, one: u32, other: u32) -> io::Result<bool> {
         const KCMP_VM: libc::c_int = 1;
         // SAFETY: the call takes numbers.
@@ -427,12 +432,13 @@ impl Drop for Traced {
     }
 }
 
-/// Whether a request failed because the thread was killed meanwhile: its end is an event to come.
+/// Returns whether a request failed because the thread was killed meanwhile. Its end is then an
+/// event to come.
 pub fn has_died(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Whether a wait failed because nothing is traced any more.
+/// Returns whether a wait failed because nothing is traced any more.
 pub fn is_over(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ECHILD)
 }

@@ -9,11 +9,11 @@ use crate::pairs::{Clock, Pair};
 use crate::programs::{Commands, Run};
 use crate::ratio::{interval, median, ratio};
 
-/// What a program says of its work (`timed.c`).
+/// The start of a program's report of its work (`timed.c`).
 const SAID: &str = "truth: cpu ";
 
-/// Round by round, every second one the other way about: what else the machine does falls on both sides. `between` is called
-/// up to three times among them: after a quarter, a half, and three quarters.
+/// Measures round by round, every second one in reverse order: other load of the machine then falls on both sides. It
+/// calls `between` up to three times: after a quarter, a half, and three quarters of the rounds.
 ///
 /// Errors: a side fails, the two print other results, or take no longer than their start-up.
 pub fn measure(
@@ -111,7 +111,7 @@ fn nanoseconds(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
-/// What a program says that its work took: `truth: cpu N ns, wall N ns`.
+/// The time of its work that a program reports: `truth: cpu N ns, wall N ns`.
 fn said(errors: &str, clock: Clock) -> Option<f64> {
     let numbers = errors.lines().find_map(|line| line.strip_prefix(SAID))?;
     let (cpu, wall) = numbers.strip_suffix(" ns")?.split_once(" ns, wall ")?;

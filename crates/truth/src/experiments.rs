@@ -1,7 +1,7 @@
 //! Missed pairs, predicted once more with one figure of the machine changed: which figure a miss hangs on.
 //!
-//! An experiment says what would close the gap, and not that the figure was wrong. A miss that several figures close
-//! hangs on what they have in common; one that none closes is of something that the model does not have.
+//! An experiment finds a figure that would close the gap; it does not show that the figure was wrong. If several
+//! figures close a miss, their common part matters; if none does, the model lacks the cause.
 
 use machine::{Cache, Core, Kind, Machine};
 use results::{TruthExperiment, TruthMeasured, TruthPair, TruthPredicted};
@@ -119,7 +119,7 @@ fn core(machine: &mut Machine, change: impl FnOnce(&mut Core)) {
     }
 }
 
-/// Of the experiments those that bring the ratio within 20%, that with the most likely times of both sides first.
+/// The experiments that bring the ratio within 20%, the one with the most likely times of both sides first.
 pub fn that_close(tried: Vec<(&'static str, TruthPredicted)>, measured: &TruthMeasured) -> Vec<TruthExperiment> {
     let both = |said: &TruthPredicted| off(said.before_ns, measured.before_ns) * off(said.after_ns, measured.after_ns);
     let mut close: Vec<_> = tried

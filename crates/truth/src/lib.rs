@@ -56,17 +56,18 @@ impl TruthError {
 /// How pairs are measured and predicted.
 pub struct Asked<'a> {
     pub pairs: &'a [Pair],
-    /// The file that they are from, if it is not the list that this is built with: sources are beside it.
+    /// The file of the pairs, if it is not the built-in list: sources are beside it.
     pub list: Option<&'a Path>,
     /// How often each side is measured.
     pub rounds: u32,
     /// The machine that is predicted on, with the name that it was asked for by; `None`: the clock alone.
     pub machine: Option<(&'a str, &'a Machine)>,
-    /// The same machine as it is at that moment, asked for three times while each pair is measured: what neighbors leave of it changes.
+    /// The same machine as it is at that moment, asked for three times while each pair is measured: the part that
+    /// neighbors leave changes.
     pub beside: Option<&'a (dyn Fn() -> Result<Machine, MachineError> + 'a)>,
     /// Times that were measured before, which are taken as they are, and the machine as it was then.
     pub measured: Option<&'a Truth>,
-    /// Where programs and recordings go.
+    /// The folder for programs and recordings.
     pub folder: &'a Path,
     /// Recordings stay there, and those that are there are taken.
     pub keep: bool,
@@ -76,7 +77,7 @@ pub struct Asked<'a> {
     pub jobs: usize,
 }
 
-/// What is being done.
+/// The step in progress.
 pub enum Step<'a> {
     Measuring(&'a str),
     Predicting(&'a str),
@@ -151,12 +152,12 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
     Ok(truth)
 }
 
-/// Of the machine as it was at several moments, that whose last level kept lines neither longest nor shortest: what a neighbor leaves of it halves and doubles
-/// within seconds.
+/// The machine at the moment whose last level kept lines neither longest nor shortest: the part of it that a neighbor
+/// leaves halves and doubles within seconds.
 fn middle(mut machines: Vec<Machine>) -> Option<Machine> {
     let kept = |machine: &Machine| {
         let left = beside(machine);
-        // How long a line is kept, where others bring theirs.
+        // The time that a line is kept while others bring theirs.
         (
             left.last_level_bytes as f64 / left.others_gbps.max(f64::MIN_POSITIVE),
             left.last_level_bytes,
@@ -187,7 +188,7 @@ fn of_before<'a>(asked: &Asked, before: &Truth, pair: &'a Pair, builder: &Builde
     })
 }
 
-/// A machine with what was left of it at another moment.
+/// A machine with the caches and memory that neighbors left of it at another moment.
 fn as_it_was(machine: &Machine, left: &TruthBeside) -> Machine {
     let mut machine = machine.clone();
     let data = machine
@@ -279,12 +280,12 @@ pub fn keep(range: &TruthRange) -> bool {
     measured::keep_beside(KEPT, range)
 }
 
-/// How far predictions were found to be off on this machine.
+/// The error range of predictions found on this machine.
 pub fn kept() -> Option<TruthRange> {
     measured::kept_beside(KEPT)
 }
 
-/// Several at once: predictions do not depend on what else runs.
+/// Several at once: predictions do not depend on other load.
 fn predict(
     predictor: &Predictor,
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! Pairs of programs before and after a change, as a list has them; `truth/README.md` says what the fields mean.
+//! Pairs of programs before and after a change, as a list has them; `truth/README.md` explains the fields.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::TruthError;
 /// The list that this is built with.
 const LIST: &str = include_str!("../../../truth/pairs.toml");
 
-/// Whose code does the work.
+/// The origin of the code that does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
@@ -32,7 +32,7 @@ impl Whose {
     }
 }
 
-/// What a side is measured by.
+/// The quantity that a side is measured by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
@@ -46,7 +46,8 @@ pub enum Clock {
 /// Variables of the environment.
 pub type Environment = BTreeMap<String, String>;
 
-/// A program before and after a change. `{program}` in commands is what is built from `source`, `{truth}` the list's folder.
+/// A program before and after a change. `{program}` in commands is the program built from `source`, `{truth}` the
+/// list's folder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
@@ -60,7 +61,7 @@ pub struct Pair {
     pub after: Vec<String>,
     /// In the folder `programs` beside the list.
     pub source: Option<String>,
-    /// The names by which pkg-config knows what is linked.
+    /// The pkg-config names of the linked libraries.
     #[serde(default)]
     pub libraries: Vec<String>,
     /// Run once, before anything is measured.
@@ -84,8 +85,8 @@ pub struct Pair {
     /// It is one of those that need a C compiler and little time.
     #[serde(default)]
     pub quick: bool,
-    /// The half that it is in, whatever the hash of its name says: `true` where it was added to test the models, `false` where its
-    /// prediction was seen while they were made.
+    /// The half that it is in, regardless of the hash of its name: `true` if it was added to test the models, `false`
+    /// if its prediction was seen while they were made.
     pub held: Option<bool>,
     /// Why the prediction misses, where that was found out.
     #[serde(default)]
@@ -119,10 +120,10 @@ pub fn quick() -> Result<Vec<Pair>, TruthError> {
     Ok(pairs.into_iter().filter(|pair| pair.quick).collect())
 }
 
-/// The pairs of a list (TOML). Errors: it cannot be read, or a pair says what cannot be.
+/// The pairs of a list (TOML). Errors: it cannot be read, or a pair is impossible.
 pub fn read(list: &Path) -> Result<Vec<Pair>, TruthError> {
     let name = list.display().to_string();
-    let text = std::fs::read_to_string(list).map_err(|error| TruthError::List(format!("{name}: {error}")))?;
+    let text = std::fs::read_to_string(list).map_err(|error| TruthError::file(list, error))?;
     parse(&text, &name)
 }
 
@@ -167,7 +168,7 @@ mod tests {
         let (hashed, told): (Vec<&Pair>, Vec<&Pair>) = pairs.iter().partition(|pair| pair.held.is_none());
         let held = hashed.iter().filter(|pair| pair.half() == "held").count();
         assert!((2 * held).abs_diff(hashed.len()) <= hashed.len() / 4, "{held}");
-        // Those that were added to test the models are of others.
+        // The pairs added to test the models are of others.
         let added: Vec<&&Pair> = told.iter().filter(|pair| pair.held == Some(true)).collect();
         assert!(added.len() >= 20 && added.iter().all(|pair| pair.whose != Whose::Ours));
         // The built-in ones are seen whenever the command runs.

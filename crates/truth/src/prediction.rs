@@ -17,7 +17,7 @@ use crate::ratio::off;
 /// The phases that a program of ours marks its work by (`timed.c`).
 const WORK: [&str; 2] = ["work", "rest"];
 
-/// Where a run is simulated.
+/// The machine and the page size that a run is simulated with.
 #[derive(Clone, Copy)]
 struct On<'a> {
     machine: &'a Machine,
@@ -35,7 +35,7 @@ pub struct Predictor {
     pub recorder: Mutex<()>,
 }
 
-/// What one run is simulated to take.
+/// The simulated time of one run.
 #[derive(Clone, Copy)]
 struct Simulated {
     ns: f64,
@@ -140,7 +140,7 @@ fn record(pair: &Pair, run: &Run, trace: &Path) -> Result<(), TruthError> {
     let said = trace.with_extension("said");
     let recorded = recorded(pair, run, &partial, &said)
         .and_then(|()| std::fs::rename(&partial, trace).map_err(|error| TruthError::file(trace, error)));
-    // Neither is wanted, whether they are there or not.
+    // Neither file is wanted, if it exists at all.
     let _ = std::fs::remove_file(&partial);
     let _ = std::fs::remove_file(&said);
     recorded

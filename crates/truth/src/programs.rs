@@ -50,7 +50,7 @@ pub struct Run {
 pub const LONGEST: Duration = Duration::from_secs(1800);
 
 impl Run {
-    /// To be run with nothing to read, and ended where it takes too long.
+    /// The command, with empty input and a limit of time.
     pub fn command(&self) -> Command {
         let mut command = Command::new("timeout");
         command
@@ -83,7 +83,7 @@ pub struct Commands {
 
 /// Builds in a folder.
 pub struct Builder {
-    /// Of the list: its programs are in `programs`. `None`: those that this is built with.
+    /// The folder of the list: its programs are in `programs`. `None`: the built-in ones.
     list: Option<PathBuf>,
     /// Absolute: commands run in the folder of the inputs.
     pub folder: PathBuf,
@@ -92,7 +92,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// In a folder that is made. Errors: there is no C compiler, or no room.
+    /// Makes the folder. Errors: there is no C compiler, or no room.
     pub fn new(list: Option<&Path>, folder: &Path) -> Result<Builder, TruthError> {
         let absolute = |path: &Path| std::path::absolute(path).map_err(|error| TruthError::file(path, error));
         let folder = absolute(folder)?;
@@ -137,7 +137,7 @@ impl Builder {
         command
     }
 
-    /// The program of a pair, built anew.
+    /// The program of a pair, built again.
     fn program(&self, pair: &Pair) -> Result<PathBuf, TruthError> {
         let Some(source) = &pair.source else {
             return Ok(PathBuf::new());
@@ -185,7 +185,7 @@ impl Builder {
         Ok(program)
     }
 
-    /// Builds what a pair needs. Errors: a command that makes something did not end well.
+    /// Builds a pair's programs. Errors: a build command failed.
     pub fn commands(&self, pair: &Pair) -> Result<Commands, TruthError> {
         let program = self.program(pair)?;
         let truth = self.list.clone().unwrap_or_default();
@@ -225,7 +225,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_string).collect()
 }
 
-/// What a command that has to end well prints.
+/// Runs a command that has to end well, and returns its output.
 pub fn call(command: &mut Command) -> Result<String, TruthError> {
     let line = format!("{command:?}");
     let done = command.output();

@@ -31,7 +31,7 @@ pub fn interval(values: &[f64]) -> (f64, f64) {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     let count = values.len();
-    // Of the chance that all of so many values are on one side of the median.
+    // The chance that all of so many values are on one side of the median.
     let mut term = 0.5f64.powi(count as i32 - 1);
     let (mut outside, mut skipped) = (0.0, 0);
     while skipped < count / 2 {
@@ -65,7 +65,7 @@ pub fn off(one: f64, other: f64) -> f64 {
     (one / other).max(other / one)
 }
 
-/// How far predictions are off: of the pairs that are `used`; the others test it.
+/// The error range of predictions, from the pairs that are `used`; the others test it.
 pub fn range(pairs: &[TruthPair], used: impl Fn(&TruthPair) -> bool) -> Option<TruthRange> {
     let predicted = |pair: &TruthPair| pair.predicted.map_or(1.0, |predicted| predicted.ratio);
     let changed = |pair: &&TruthPair| {
@@ -73,7 +73,7 @@ pub fn range(pairs: &[TruthPair], used: impl Fn(&TruthPair) -> bool) -> Option<T
         ratio.max(1.0 / ratio) >= LEAST_CHANGE
     };
     let built = pairs.iter().filter(changed).filter(|pair| used(pair));
-    // Where the measured interval holds 1, nothing was measured that a range could be made of.
+    // If the measured interval holds 1, the measurement gives no range.
     let exponents: Vec<f64> = built
         .filter(|pair| pair.measured.least > 1.0 || pair.measured.most < 1.0)
         .map(|pair| pair.measured.ratio.ln() / predicted(pair).ln())
@@ -159,7 +159,7 @@ mod tests {
         let pairs = [
             pair("build", (1.9, 2.0, 2.1), 4.0),
             pair("build", (7.0, 8.0, 9.0), 4.0),
-            // Neither is one that a range could be made of.
+            // Neither gives a range.
             pair("build", (0.9, 1.1, 1.3), 2.0),
             pair("build", (3.0, 3.0, 3.0), 1.01),
             pair("held", (2.8, 2.9, 3.0), 2.0),

@@ -83,7 +83,7 @@ impl Group {
         let numbers = lock(&self.application.numbers);
         let known: Option<Vec<&Bound>> = members.threads.iter().map(|thread| numbers.0.get(thread)).collect();
         let (Some(known), false) = (known, members.threads.is_empty() && members.cpus.is_empty()) else {
-            // One of them may be any thread and run anywhere, or nobody was named.
+            // One of them may be any thread and run anywhere, or no thread was named.
             return Ok(ThreadGroup::all());
         };
         let mut users = ThreadGroup::none();

@@ -233,10 +233,11 @@ fn shared(others: &Others) -> String {
     let kept_ms = |bytes: u64| (others.bytes.saturating_sub(bytes)) as f64 / others.gbps / 1e6;
     let set = others.bytes / 4;
     format!(
-        "  Others bring {:.1} GB/s into the last level: {} that are not used for {:.0} ms are gone.",
+        "  Others bring {:.1} GB/s into the last level: {} that are not used for {:.0} ms are gone. It keeps {:.0}% of what is read once.",
         others.gbps,
         report::bytes(set),
-        kept_ms(set)
+        kept_ms(set),
+        100.0 * others.kept_once
     )
 }
 

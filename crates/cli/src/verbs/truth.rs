@@ -77,7 +77,7 @@ pub struct Truth {
     #[arg(long, conflicts_with = "clock_only")]
     experiments: bool,
 
-    /// Predict nothing
+    /// Predict nothing; the result (`-o`) has what `--measured` takes
     #[arg(long)]
     clock_only: bool,
 
@@ -169,7 +169,7 @@ impl Truth {
             Some(file) => ::truth::read(file),
             None => ::truth::quick(),
         };
-        let mut pairs = pairs.map_err(Failure::usage)?;
+        let mut pairs = pairs.map_err(failure)?;
         if let Some(unknown) = self
             .only
             .iter()
@@ -211,8 +211,7 @@ impl Truth {
         let beside = || ::measured::at_this_moment(Effort::Quick).map(|host| host.machine);
         let asked = Asked {
             pairs,
-            beside: (machine.is_some() && self.machine == HOST && !self.as_probed && before.is_none())
-                .then_some(&beside as _),
+            beside: (self.machine == HOST && !self.as_probed && before.is_none()).then_some(&beside as _),
             measured: before.as_ref(),
             list: self.file.as_deref(),
             rounds: self.rounds,
@@ -239,11 +238,15 @@ impl Truth {
         if let Some(bar) = bar.lock().ok().and_then(|mut bar| bar.take()) {
             bar.finish_and_clear();
         }
-        truth.map_err(|error| match error {
-            TruthError::List(_) => Failure::usage(error),
-            TruthError::Interrupted => Failure::GivenUp(error.to_string()),
-            error => Failure::work(error),
-        })
+        truth.map_err(failure)
+    }
+}
+
+fn failure(error: TruthError) -> Failure {
+    match error {
+        TruthError::List(_) => Failure::usage(error),
+        TruthError::Interrupted => Failure::GivenUp(error.to_string()),
+        error => Failure::work(error),
     }
 }
 

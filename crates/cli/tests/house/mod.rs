@@ -20,7 +20,7 @@ pub fn domicile(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the command printed, if it ended with `code`.
+/// The command's output, if it ended with `code`.
 pub fn output(arguments: &[&str], code: i32) -> (String, String) {
     let output = domicile(arguments).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -84,7 +84,7 @@ impl Room {
     }
 }
 
-/// A folder of programs; each is a shell script that says what it was asked for and how long it "took".
+/// A folder of programs; each is a shell script that prints its arguments and the time that it "took".
 pub fn programs(room: &Room, programs: &[(&str, f64)]) -> String {
     for build in ["count", "time"] {
         fs::create_dir_all(room.folder().join("programs").join(build)).unwrap();

@@ -1,4 +1,4 @@
-//! The trace of a parallel program, with and without what its compiler would say of it.
+//! The trace of a parallel program, with and without its compiler's descriptions.
 
 use serde_json::{Value, json as object};
 use trace::{Event, Header, Op, Process, Ref, Site, Symbol, Thread, Writer};
@@ -89,7 +89,7 @@ pub fn record(room: &Room, said: &[String]) -> String {
     path
 }
 
-/// One thread, 1 MiB of `kept` again and again with a stream of `passed` in between: what a partition is for.
+/// One thread, 1 MiB of `kept` again and again with a stream of `passed` in between: a case for a partition.
 pub fn reused(path: &str) {
     let mut writer = Writer::create(path, &Header::default()).unwrap();
     let process = writer.process(Process::default());

@@ -1,4 +1,4 @@
-//! Whether a result is what it was.
+//! The comparison of a result with the saved one.
 
 use serde_json::Value;
 
@@ -30,10 +30,12 @@ const ADDED_POLICY: &str = "interleave";
 /// The titles of tables that results have gained since; each ends with an empty line.
 const ADDED_TABLE: [&str; 2] = ["Lines of the source that wait most", "Causes and changes"];
 
-/// Fields that say something else by now: what shares of the time are of, and what an advice begins with.
+/// Fields whose meaning has changed since: the base of shares of the time, and the beginning of an
+/// advice.
 const CHANGED: &[&str] = &["fraction", "verdict"];
 
-/// What was 0 where it is not known, and is null again: classes of misses that were not classed, a TLB that is not there.
+/// Values that were 0 while unknown, and are null again: classes of misses that were not classed, a
+/// TLB that is not there.
 const NULL: [&str; 7] = [
     "/cold",
     "/capacity",
@@ -44,7 +46,7 @@ const NULL: [&str; 7] = [
     "/tlb/misses",
 ];
 
-/// Compares what was saved with what is there now; a difference is reported.
+/// Compares the saved output with the current one, and reports a difference.
 pub fn same(before: &str, now: &str, json: bool) -> Result<(), String> {
     if !json {
         let differs = |(_, (a, b)): &(usize, (&str, &str))| a != b;
@@ -99,7 +101,7 @@ fn equal(path: &str, before: &Value, now: &Value) -> Result<(), String> {
                 None => Ok(()),
             }
         }
-        // Texts for people; what is only an estimate is said where it matters.
+        // Texts for people; estimates are marked where it matters.
         (Value::Array(_), Value::Array(_)) if path.ends_with("/notes") => Ok(()),
         (Value::Array(before), Value::Array(now)) => {
             let added = |value: &&Value| value["policy"].as_str().is_some_and(|name| name.contains(ADDED_POLICY));

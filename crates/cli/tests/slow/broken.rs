@@ -9,7 +9,7 @@ use std::time::Duration;
 use house::{Room, domicile, output};
 use serde_json::Value;
 
-/// Writes 4096 numbers, and then does as it is told.
+/// Writes 4096 numbers, and then obeys its argument.
 const PROGRAM: &str = "#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
     volatile int data[4096];\n\
     int main(int count, char **words) {\n\
@@ -68,7 +68,7 @@ fn the_first_line_says_that_a_run_broke_off_and_the_status_is_the_programs() {
         "{page}"
     );
     assert!(page.contains("Not a whole run: "), "{page}");
-    // What a status means is the program's.
+    // The program's status passes through, whatever it means.
     for (command, status) in [(&[&*program][..], 0), (&[&program, "refuse"], 3)] {
         let run = advise(&room, &[], command).output().unwrap();
         let said = String::from_utf8(run.stderr).unwrap();
@@ -201,7 +201,7 @@ fn a_second_interrupt_ends_all_at_once() {
     let room = Room::new();
     let program = compiled(&room);
     let mut child = stubborn(&room, &program);
-    // Two that come at once may be heard as one.
+    // Two that come at once may arrive as one.
     while child.try_wait().unwrap().is_none() {
         interrupt(&child);
         std::thread::sleep(Duration::from_millis(100));

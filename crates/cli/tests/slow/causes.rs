@@ -1,5 +1,5 @@
-//! Small programs, each with one defect: `advise` names the structure, the line and the cause, and says what to do. A
-//! program without one gets no change proposed.
+//! Small programs, each with one defect: `advise` names the structure, the line and the cause, and proposes a change.
+//! A program without one gets no change proposed.
 
 use crate::house;
 
@@ -104,7 +104,7 @@ fn a_matrix_walked_across_its_rows_is_to_be_walked_along_them() {
         "{}",
         advice["verdict"]
     );
-    // It is what is to be done.
+    // The list of things to do has the change.
     let todo = &advice["todo"][0];
     assert_eq!(
         (&todo["kind"], &todo["source"]),
@@ -374,7 +374,7 @@ fn arrays_that_are_used_at_one_index_are_to_be_interleaved() {
     assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
 }
 
-/// Arrays of their own are put together by simulation, and that gains what it gains where the program is written so.
+/// Arrays of their own are put together by simulation, and that gains as much as a program written so.
 #[test]
 fn arrays_of_their_own_that_are_used_at_one_index_are_to_be_interleaved() {
     let wall = |advice: &Value| number(&advice["policies"][0]["time_ns"]["wall"]);
@@ -480,7 +480,8 @@ fn values_in_the_order_of_indices_are_irregular_and_can_be_prefetched() {
     );
 }
 
-/// A library touches the pages; the line that calls it is what can be changed. Without lines it is the function.
+/// A library touches the pages; the user can change only the line that calls it. Without lines the function is
+/// named.
 #[test]
 fn pages_that_a_library_touches_first_are_named_with_the_line_that_calls_it() {
     for (further, lines) in [(&[][..], true), (&["-g0"], false)] {
@@ -496,8 +497,8 @@ fn pages_that_a_library_touches_first_are_named_with_the_line_that_calls_it() {
     }
 }
 
-/// flash-cc-numa with a second level of 128 KiB and as many ways as it has pages. Which frames a page gets, and so the order
-/// in which the recording touched pages, no longer decides which pages collide; a round's 192 KiB never fit.
+/// flash-cc-numa with a second level of 128 KiB and as many ways as it has pages. Collisions no longer depend on the
+/// frames that pages get, and so on the order in which the recording touched pages; a round's 192 KiB never fit.
 fn without_collisions(room: &Room) -> String {
     let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines/flash-cc-numa.toml");
     let text = fs::read_to_string(preset).unwrap();

@@ -48,7 +48,7 @@ fn two_commands_are_recorded_and_compared() {
         (&worse["structure"], &worse["time_ns"]["before"]),
         (&"grid".into(), &0.into())
     );
-    // What recordings of one program differ by is no difference.
+    // A spread among recordings of one program is no difference.
     let (text, _) = compared(&rows, &rows, &["--fail-if", "time > +1%"], 0);
     assert!(text.contains("; noise "), "{text}");
     let (_, said) = compared(&rows, &neither, &["--recordings", "1"], 1);

@@ -1,4 +1,5 @@
-//! `demo/run`: what `make demo` shows once all is built. Its quick part has less work, and measures nothing beforehand.
+//! `demo/run`: the demonstration of `make demo` once all is built. Its quick part has less work, and measures nothing
+//! beforehand.
 
 use crate::house::Room;
 

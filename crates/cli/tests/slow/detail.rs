@@ -1,4 +1,5 @@
-//! `advise` on a program whose threads fight over a line: the advice says who, where, and over what.
+//! `advise` on a program whose threads fight over a line: the advice names the threads, the place,
+//! and the line.
 
 use crate::house;
 
@@ -192,7 +193,8 @@ int main() {
 }
 "#;
 
-/// What the compiler inlined of the container is called by the line that uses it, and so is the memory.
+/// Code that the compiler inlined from the container is named by the line that uses it, and so is the
+/// memory.
 #[test]
 fn inlined_containers_are_called_by_the_line_that_uses_them() {
     let room = Room::new();

@@ -1,4 +1,5 @@
-//! What the compiler says that each thread touches, against what each thread is recorded to touch: no page more, no page less.
+//! The pages that the compiler predicts for each thread, against the pages recorded for each thread: no page more, no
+//! page less.
 #![forbid(unsafe_code)]
 
 use crate::house;

@@ -92,6 +92,8 @@ fn windows_limit_what_is_recorded() {
     assert_eq!(done["references"], 5000);
     let (_, said) = output(&["record", "--window", "0", "-o", &trace, "--", "true"], 2);
     assert!(said.contains("--window"), "{said}");
+    let (_, said) = output(&["record", "--from", "", "-o", &trace, "--", "true"], 2);
+    assert!(said.contains("--from"), "{said}");
 }
 
 /// 300 lines of 64 bytes before `work`, and 500 within it.
@@ -128,7 +130,7 @@ fn recording_begins_at_a_function() {
         references(&["--from", "main"]),
         references(&["--from", "work"]),
     );
-    // What comes after main returns is recorded, too; the dynamic linker is not.
+    // Code after main returns is recorded, too; the dynamic linker is not.
     assert!((800..all - 10_000).contains(&main), "{main} of {all}");
     assert!((300..=310).contains(&(main - work)), "{work} of {main}");
     let windows = ["--from", "main", "--window", "100", "--windows", "4"];
@@ -137,7 +139,7 @@ fn recording_begins_at_a_function() {
     assert!((401..2000).contains(&warmed), "{warmed}");
     let info = &json(&["trace", "info", &trace, "--json"])[0];
     assert_eq!(info["header"]["chosen"]["from"], "main");
-    // Where there is no symbol, the program's entry says where main is.
+    // Without symbols, the program's entry tells where main is.
     stages(&room, true);
     assert_eq!(references(&["--from", "main"]), main);
 
@@ -173,7 +175,7 @@ fn a_recording_ends_when_its_time_is_up_and_the_program_with_it() {
     assert_eq!(info["header"]["chosen"]["duration_ms"], 500);
 }
 
-/// What it made before it blocked is less than a part that the tool hands over.
+/// The data that it made before it blocked is less than a part that the tool hands over.
 #[test]
 fn a_program_that_blocks_at_its_beginning_keeps_nobody_waiting() {
     let room = Room::new();
@@ -200,7 +202,7 @@ fn a_program_that_blocks_at_its_beginning_keeps_nobody_waiting() {
     assert!(said.contains("no process entered `nobody`"), "{said}");
 }
 
-/// What fits is simulated whole, and a gain is one.
+/// A run that fits the budget is simulated whole, and its gain is one figure.
 #[test]
 fn a_budget_takes_nothing_from_a_short_run() {
     let room = Room::new();
@@ -229,7 +231,8 @@ fn an_advice_keeps_to_its_budget() {
             .as_array()
             .map_or(0, Vec::len)
     };
-    // How many depends on how fast simulations are here: a machine that others keep busy needs longer for the same.
+    // The number depends on the speed of simulations here: a machine that others keep busy needs longer for the
+    // same.
     let advices = ["2s", "10s", "50s"].map(|budget| {
         let arguments = ["advise", "--json", "--budget", budget, "--", &program, "forever"];
         move || json(&arguments).remove(0)
@@ -254,7 +257,7 @@ fn an_advice_keeps_to_its_budget() {
     assert!(verdict.contains("with 95% confidence"), "{verdict}");
     assert!(notes.contains(&format!("{windows} windows of")), "{notes}");
     assert!(notes.contains("the program was ended with it"), "{notes}");
-    // Who ended it was we.
+    // The test itself ended it.
     assert_eq!(advice.get("broke"), None);
     let (_, said) = output(&["advise", "--budget", "2s", "x.trace"], 2);
     assert!(said.contains("--budget"), "{said}");

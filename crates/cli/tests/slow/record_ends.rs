@@ -1,4 +1,5 @@
-//! However a recording ends: signals are the program's, so is the status, and nothing is left behind.
+//! The ends of recordings: the program gets the signals, its status is passed on, and nothing is left
+//! behind.
 
 use crate::house;
 

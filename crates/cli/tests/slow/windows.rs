@@ -8,7 +8,7 @@ use std::process::Command;
 use house::{Room, json};
 use results::Outcome;
 
-/// Machines whose outermost caches do not hold what the program uses, and do.
+/// One machine whose outermost cache does not hold the program's data, and one whose does.
 const MACHINES: [&str; 2] = ["simos-r4400", "zen3-milan"];
 /// A phase that takes a fortieth of the run is in one of them at least: it may be five times as slow as all else.
 const WINDOWS: &str = "80";

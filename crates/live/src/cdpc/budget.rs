@@ -1,14 +1,14 @@
 //! When pages that have a color may get another one.
 //!
-//! Seen together, loops have other hints than one by one, and each new loop may change the color of every page. A
-//! program that shows its loops one after another in its first step would pay for all of that. So:
+//! Loops seen together have other hints than loops seen one by one, and each new loop may change the color of every
+//! page. A program that shows its loops one after another in its first step would pay for all of that. So:
 //!
 //! - exchanges are few: at most [`CHANGES`] for each page that has a color, on the whole;
 //! - hints of all loops are computed at most [`COMPUTED`] times over;
 //! - beyond both, once whenever the number of loops has doubled.
 //!
-//! A program that comes back to a loop it has shown before has shown what it does over and over: then the hints that are
-//! wanting are worth more, and the bounds are twice as far.
+//! A program that comes back to a known loop has shown its repeated loops: then the missing hints are worth more, and
+//! the bounds are doubled.
 
 /// Exchanges for each page with a color.
 const CHANGES: usize = 4;
@@ -32,12 +32,12 @@ impl Budget {
         self.steady = again;
     }
 
-    /// Whether the hints of all loops may be computed, where so many pages have a color.
+    /// Returns whether the hints of all loops may be computed, if so many pages have a color.
     pub fn may_compute(&self, pages: usize) -> bool {
         self.doubled() || self.computed < self.factor() * COMPUTED * pages
     }
 
-    /// Whether so many pages of `pages` may change their colors.
+    /// Returns whether so many pages of `pages` may change their colors.
     pub fn may_change(&self, changed: usize, pages: usize) -> bool {
         self.doubled() || self.changes + changed <= self.factor() * CHANGES * pages
     }

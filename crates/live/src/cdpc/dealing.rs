@@ -1,4 +1,4 @@
-//! Who chooses the colors: one of the registry's policies.
+//! The policy of the registry that chooses the colors.
 
 use policy::cdpc::{Loop, Malformed, first_touches};
 use policy::{Entry, Kind, Name, Page, Policy, Touch, World};
@@ -26,11 +26,11 @@ pub struct UnknownPolicy(pub String);
 
 /// A policy, as it deals colors.
 pub(super) enum Dealing {
-    /// By hints: the five steps, which are weighed against the static policies where `weigh` is.
+    /// Deals by hints: the five steps, weighed against the static policies if `weigh` is true.
     Hints { weigh: bool },
-    /// To each page once, as the loops would touch the pages: loop after loop in the order in which they were described,
-    /// the threads of each in step. (What the kernel would do in truth depends on what the program touches before, and
-    /// on which thread comes first.)
+    /// Deals to each page once, in the order in which the loops would touch the pages: loop after loop in the order in
+    /// which they were described, the threads of each in step. (The kernel's real choice depends on the pages that the
+    /// program touches before, and on the thread that comes first.)
     Touches { policy: Box<dyn Policy>, world: World },
 }
 

@@ -1,4 +1,4 @@
-//! Which pages can get other frames, in runs that the engine can take at once.
+//! The pages that can get other frames, in runs that the engine can take at once.
 
 use std::io;
 use std::sync::OnceLock;
@@ -102,7 +102,7 @@ impl Open {
     }
 }
 
-/// Whether it is a private copy of a file, or why the engine could not take it.
+/// Returns whether it is a private copy of a file, or why the engine cannot take it.
 fn kind(mapping: &Mapping) -> Result<bool, &'static str> {
     match &mapping.kind {
         _ if mapping.shared => Err("it is shared memory, or a file's own pages"),

@@ -1,14 +1,14 @@
-//! How much memory coloring takes at most, for those who have to know before.
+//! The most memory that coloring takes, for callers that have to know in advance.
 //!
-//! What lives at one time: the hints and what leads to them, what is remembered of each page, and what the engine needs to
-//! place them. The bounds are generous; a test counts what is really taken.
+//! The memory in use at one time: the hints and the data behind them, the record of each page, and the engine's needs
+//! for placing. The bounds are generous; a test counts the memory that is really taken.
 
 use policy::cdpc::Loop;
 
 use super::Coloring;
 use crate::PAGE_BYTES;
 
-/// Whatever is described: visits that are weighed, a list of all mappings.
+/// Memory for any description: visits that are weighed, a list of all mappings.
 const ALWAYS: u64 = 12 << 20;
 /// For each page of all arrays.
 const PAGE: u64 = 1 << 10;
@@ -17,7 +17,8 @@ const SUMMARY: u64 = 1 << 10;
 const THREAD: u64 = 1 << 10;
 
 impl Coloring {
-    /// Bytes that describing a loop may take, all that is known together, or a look at all pages, beside what lives already.
+    /// Bytes that may be needed, beside live data, to describe a loop, to color all known loops together, or to look at
+    /// all pages.
     pub fn memory(&self, described: Option<&Loop>) -> usize {
         let page = PAGE_BYTES as u64;
         let arrays = self.program.extents().map(|bytes| bytes.end - bytes.start);

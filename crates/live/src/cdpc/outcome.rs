@@ -1,4 +1,4 @@
-//! What came of it: counted when the program ends, by a look at the frames.
+//! The outcome, counted when the program ends by a look at the frames.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use results::run::{Brought, CdpcReport, Chosen, LeftOut, When};
 
 use super::{Coloring, fit};
 
-/// What was done at one time, or at several.
+/// The work done at one time, or at several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// How often pages were colored.
@@ -18,20 +18,20 @@ pub struct Moment {
     pub pages: u64,
     pub kept: u64,
     pub colored: u64,
-    /// Of `colored`, those whose frames came from the daemon.
+    /// The pages of `colored` whose frames came from the daemon.
     pub supplied: u64,
     /// All of it: computing the hints, finding frames, placing them.
     pub duration: Duration,
-    /// Of that, finding frames and placing them.
+    /// The part of it spent on finding frames and placing them.
     pub placing: Duration,
 }
 
-/// How the hints of a program fared.
+/// The outcome of a program's hints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Without what is not known here: whether blocks of the heap are kept apart.
+    /// It leaves out a fact unknown here: if blocks of the heap are kept apart.
     pub report: CdpcReport,
-    /// What moves pages: a line each.
+    /// The means that move pages: a line each.
     pub means: String,
     pub notes: Vec<String>,
 }
@@ -42,7 +42,7 @@ const MOST_NAMES: usize = 8;
 const MOST_SETS: usize = 64;
 
 impl Coloring {
-    /// How things stand; with a look at all pages if `look`, else those numbers are 0.
+    /// The outcome so far. If `look`, it counts all pages; else those numbers are 0.
     pub fn outcome(&mut self, look: bool) -> Outcome {
         let mut by_color = vec![0u64; self.colors.count() as usize];
         for &color in self.preferred.values() {

@@ -28,7 +28,8 @@ impl Coloring {
                         before.insert(page, had);
                     }
                 }
-                // One that has a color already and cannot change it any more (constants) keeps that.
+                // A page that has a color already and cannot change it any more (constants) keeps
+                // that.
                 (Some(_), Some(_)) => moment.pages -= 1,
                 (Some(why), None) => {
                     self.preferred.insert(page, color);

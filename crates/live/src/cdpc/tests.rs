@@ -72,7 +72,7 @@ impl Memory {
     }
 }
 
-/// As many as were meant to lie there do, but for a few that the kernel moved since; all where nothing is known.
+/// The entry of pages left out because nothing is mapped there.
 fn unmapped(pages: u64) -> LeftOut {
     LeftOut {
         why: "nothing is mapped there".to_string(),
@@ -80,6 +80,8 @@ fn unmapped(pages: u64) -> LeftOut {
     }
 }
 
+/// All pages that were to lie in place do, except for a few that the kernel moved since; all count if nothing is
+/// known.
 fn honoured(outcome: &Outcome) {
     let sum = outcome.report.honoured
         + outcome.report.elsewhere
@@ -246,7 +248,7 @@ fn loops_of_any_counts_take_no_more_than_their_arrays() {
     }
 }
 
-/// Whether this process sees frames, so that it knows wrong ones.
+/// Returns whether this process sees frames, and so can tell wrong ones.
 fn sees_frames() -> bool {
     sys::frames::Pagemap::own_numbers_visible()
 }
@@ -369,7 +371,7 @@ fn what_was_chosen_for_each_set_of_arrays_is_reported_with_its_reason() {
         let blocks: Vec<u64> = set.brought.iter().map(|brought| brought.blocks).collect();
         assert!(blocks.len() == 3 && blocks[0] == blocks[2], "{set:?}");
     }
-    // And that is how they lie.
+    // And the pages lie so.
     assert!(
         coloring
             .preferred

@@ -1,4 +1,4 @@
-//! Which pages are to get which color.
+//! The color that each page is to get.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -38,7 +38,7 @@ impl Coloring {
         Ok(wanted)
     }
 
-    /// Colors for what the loop `at`, or all of them, would touch first of all.
+    /// Colors for the pages that the loop `at`, or all loops, would touch first of all.
     fn as_touched(&mut self, fresh: &Fresh, at: Option<usize>) -> Result<Vec<(u64, u16)>, Malformed> {
         let wrong = |known: &Loop| first_touches(std::slice::from_ref(known), PAGE_BYTES as u64, |_| false);
         loop {
@@ -58,7 +58,7 @@ impl Coloring {
                 }
                 Err(error) => error,
             };
-            // One that cannot be must not take the others with it.
+            // An impossible loop must not take the others with it.
             let dropped = self.program.retain(wrong);
             if dropped.is_empty() || at.is_some() {
                 return Err(error);
@@ -135,10 +135,10 @@ impl Coloring {
         Ok(new.map(|hint| (hint.page, hint.color as u16)).collect())
     }
 
-    /// Pages that a loop touches, have a color, and whose memory is not what it was: they lost their frames, or these are of
-    /// other colors, as after the array was freed and others came to its address.
+    /// Pages that a loop touches, that have a color, and whose memory has changed: they lost their frames, or have
+    /// frames of other colors, as when the array was freed and another took its address.
     ///
-    /// Where this process does not see the colors of its frames, only pages without a frame are noticed.
+    /// If this process does not see the colors of its frames, it notices only pages without a frame.
     pub(super) fn anew(&mut self, at: usize) -> BTreeSet<u64> {
         let mut seen = HashSet::new();
         let described = std::slice::from_ref(&self.program.loops()[at]);
@@ -165,7 +165,7 @@ impl Coloring {
         anew
     }
 
-    /// How many of some pages in a row are not in frames of their colors.
+    /// The number of some pages in a row that are not in frames of their colors.
     fn wrong(&mut self, part: &[(u64, u16)]) -> usize {
         let Some(&(first, _)) = part.first() else { return 0 };
         let pages = crate::Pages {
@@ -176,7 +176,7 @@ impl Coloring {
         match self.engine.census_of(pages, &wish) {
             Ok(census) if self.supplied => census.wrong + census.absent + census.unknown,
             Ok(census) => census.wrong + census.absent,
-            // Who cannot look finds nothing.
+            // A process that cannot look finds nothing.
             Err(_) => 0,
         }
     }

@@ -1,7 +1,7 @@
-//! What counts against a user's quota for one process: frames, by their numbers.
+//! The frames that count against a user's quota for one process, by their numbers.
 //!
-//! The numbers are kept beyond what a connection needs: a process that has ended may have passed its frames on by a fork,
-//! and only by their numbers can it be found out who has them ([`super::whereabouts`]).
+//! The numbers are kept beyond what a connection needs: a process that has ended may have passed its frames on by a
+//! fork, and only their numbers lead to their holder ([`super::whereabouts`]).
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,9 +11,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub struct Account {
     /// Frames that it was seen to have.
     pub(super) held: Frames,
-    /// Frames that it says went elsewhere, and is not believed.
+    /// Frames that it claims went elsewhere, which is not believed.
     pub(super) away: Frames,
-    /// How many count.
+    /// The number of frames that count.
     pub(super) charged: u64,
 }
 
@@ -29,7 +29,8 @@ impl Account {
         frames
     }
 
-    /// Of its frames only these are anybody's any more that it could have passed them to; how many count no more.
+    /// Keeps only these of its frames: no process that it could have passed the others to has them any more.
+    /// Returns the number of frames that no longer count.
     pub fn keep_only(&mut self, frames: &[u64]) -> u64 {
         let there: Frames = frames.iter().copied().collect();
         self.held.retain(|frame| there.contains(frame));
@@ -39,7 +40,7 @@ impl Account {
         before - self.charged
     }
 
-    /// What another process of the same user has.
+    /// Adds the frames of another process of the same user.
     pub fn add(&mut self, other: Account) {
         self.held.extend(other.held);
         self.away.extend(other.away);

@@ -22,7 +22,7 @@ pub struct Asked {
     pub work: u64,
 }
 
-/// What becomes of what is seen.
+/// The use of the result of a look.
 pub enum Purpose {
     /// The process has just connected: its page map is opened.
     Open,
@@ -41,11 +41,11 @@ pub struct Left {
 /// How a request is met.
 pub enum Reply {
     Now(Answer),
-    /// With what these pages look like.
+    /// With the state of these pages.
     Seen(Run, Purpose),
 }
 
-/// The refusal of one who cannot be looked at.
+/// The refusal for a process that could not be looked at in time.
 pub fn too_slow() -> Refused {
     let text = format!(
         "the program's pages could not be looked at within {} s: its address space is locked; use your own frames",

@@ -1,7 +1,7 @@
 //! The state that all connections share, and the requests that concern colors: the ledger.
 //!
-//! The ledger says which application has which colors of the machine's shared caches. What is decided there is
-//! [`policy::slots`]'s business; here each connection is an application, and loses all it had when it ends.
+//! The ledger says which application has which colors of the machine's shared caches. [`policy::slots`] makes
+//! the decisions; here each connection is an application, and loses all it had when it ends.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,11 @@ use super::users::Users;
 use super::wire::{Answer, Refusal, Status};
 use crate::PAGE_BYTES;
 
-/// How long after frames were released nothing else is done that might take them from the client.
+/// The time after a release of frames in which the daemon does nothing that might take them from
+/// the client.
 const CALM: Duration = Duration::from_millis(10);
 
-/// Why a request is not met, and what the client hears of it.
+/// The reason why a request is not met, and the text for the client.
 pub type Refused = (Refusal, String);
 
 pub struct Broker {
@@ -29,7 +30,7 @@ pub struct Broker {
     pub wanderer: Wanderer,
     pub started: Instant,
     pub clients: u32,
-    /// Whether frames that clients free are wanted: not while memory is short.
+    /// True if frames that clients free are wanted: not while memory is short.
     pub takes_back: bool,
     /// While a client is probably at work on frames that were just released.
     pub calm: Calm,
@@ -49,7 +50,7 @@ pub struct Calm {
     until: Instant,
 }
 
-/// How long it lasts at most.
+/// The longest calm.
 const CALM_MOST: Duration = Duration::from_millis(200);
 
 impl Calm {
@@ -65,7 +66,7 @@ impl Calm {
         self.until = (now + CALM).min(self.since + CALM_MOST);
     }
 
-    /// Whether the daemon's own turn comes before there is another one.
+    /// Returns whether the daemon's own turn comes before another calm period.
     fn used_up(&self) -> bool {
         self.until >= self.since + CALM_MOST
     }
@@ -153,15 +154,16 @@ impl Broker {
             slot: slot.map(SlotId::from_number),
         };
         let grant = match self.ledger.allocate(owner, data, &frames) {
-            // There are colors, but no stock of this size has the frames: clients collect what it lacks.
+            // There are colors, but no stock of this size has the frames: clients collect the missing
+            // ones.
             Err(policy::slots::Refused::Frames { .. }) => self.ledger.allocate(owner, data, &[]),
             grant => grant,
         };
         Ok(granted(grant.map_err(no_cache)?, slot.unwrap_or(0)))
     }
 
-    /// The allocator prefers colors of which enough frames are at hand. Where the whole stock is low, after a start or
-    /// under pressure, that says nothing about colors, and clients collect for themselves.
+    /// The allocator prefers colors of which enough frames are at hand. If the whole stock is low, after a start or
+    /// under pressure, this tells nothing about colors, and clients collect for themselves.
     fn frames_to_count_on(&self) -> Vec<u64> {
         if self.stock.len() < self.stock.target() / 2 {
             return Vec::new();
@@ -169,7 +171,7 @@ impl Broker {
         self.stock.by_color().collect()
     }
 
-    /// Gives an application exactly these colors, which it had before the daemon was started anew.
+    /// Gives an application exactly these colors, which it had before the daemon was restarted.
     pub fn claim(&mut self, owner: Owner, private: bool, cpus: &[u32], colors: &[u16]) -> Result<Answer, Refused> {
         let caches = self.ledger.caches();
         if colors.is_empty() || colors.iter().any(|color| u32::from(*color) >= caches.colors) {
@@ -225,7 +227,7 @@ mod tests {
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
         let mut calm = Calm::over(start);
         assert_eq!(calm.until(), start);
-        // One who asks every five milliseconds.
+        // A client that asks every five milliseconds.
         let chores: Vec<u64> = (0..1000)
             .step_by(5)
             .filter(|&time| {
@@ -239,7 +241,7 @@ mod tests {
             })
             .collect();
         assert_eq!(chores, [200, 405, 610, 815]);
-        // One who asks once is left alone for a while.
+        // A client that asks once is left alone for a while.
         calm.begin(at(2000));
         assert_eq!(calm.until(), at(2010));
     }

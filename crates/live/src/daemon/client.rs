@@ -1,8 +1,8 @@
 //! The client's side of the daemon: a source of frames, and a ledger shared with all other programs.
 //!
-//! A client that loses its daemon loses nothing that it holds: its pages are ordinary anonymous memory. The next
-//! call after a loss connects anew; [`Client::adopt`] and [`Client::claim`] report to the new daemon what it should know
-//! of (frames held, colors in use). A child of fork is a client of its own.
+//! A client that loses its daemon loses nothing that it holds: its pages are ordinary anonymous memory. The next call
+//! after a loss connects again; [`Client::adopt`] and [`Client::claim`] report frames held and colors in use to the new
+//! daemon. A child of fork is a client of its own.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,12 +18,12 @@ mod fill;
 use super::wire::{Answer, LOOK_PAGES, MESSAGE_BYTES, Malformed, Refusal, Request, Run, Status, UNKNOWN, VERSION};
 use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
 
-/// Where the daemon listens unless [`SOCKET_VARIABLE`] says otherwise.
+/// The daemon's socket unless [`SOCKET_VARIABLE`] names another.
 pub const SOCKET: &str = "/run/domicile/daemon.sock";
 /// Names the daemon's socket.
 pub const SOCKET_VARIABLE: &str = "DOMICILE_SOCKET";
 
-/// Where the daemon is to be found: where the environment says, else at the usual place.
+/// The daemon's socket: the one that the environment names, else the usual one.
 pub fn socket() -> PathBuf {
     named(std::env::var_os(SOCKET_VARIABLE))
 }
@@ -78,9 +78,9 @@ impl From<ClientError> for Error {
 /// Colors that the ledger has written to a data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// To free it by.
+    /// The number to free it by.
     pub set: u64,
-    /// Its slot; 0 where it has none.
+    /// Its slot; 0 if it has none.
     pub slot: u64,
     pub colors: ColorSet,
     /// In which caches, by their place in the daemon's list.
@@ -94,7 +94,7 @@ pub struct Client {
     process: u32,
     colors: Colors,
     connections: u64,
-    /// Until when, and for how long, the daemon is left alone that did not answer.
+    /// The end and the length of the pause in which an unresponsive daemon is left alone.
     pause: Option<(Instant, Duration)>,
     /// Pages of the last filling that the stock had no frames for.
     lacking: usize,
@@ -128,12 +128,13 @@ impl Client {
         Ok(client)
     }
 
-    /// What the daemon calls a color.
+    /// The daemon's names for colors.
     pub fn colors(&self) -> &Colors {
         &self.colors
     }
 
-    /// How often this has connected. Where it has grown, the daemon knows nothing of what was before.
+    /// The number of connections so far. Once it has grown, the daemon knows nothing of the time
+    /// before.
     pub fn connections(&self) -> u64 {
         self.connections
     }
@@ -162,11 +163,12 @@ impl Client {
     /// One request and its answer. After an error other than a refusal the connection is gone.
     fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
         if self.peer.as_ref().is_some_and(|peer| !peer.is_ours()) {
-            // The program closed it, and knows nothing of it. What the caller has of the daemon went with it.
+            // The program closed the descriptor without knowing it. The daemon's grants to the caller are
+            // lost with it.
             self.peer = None;
             return Err(ClientError::Lost(io::ErrorKind::NotConnected.into()));
         }
-        // Whoever waits for a daemon that hangs would hang with it, again with every call.
+        // A caller that waits for a hanging daemon would hang with it, again with every call.
         if self.peer.is_none() && self.pause.is_some_and(|(until, _)| Instant::now() < until) {
             return Err(ClientError::Slow);
         }
@@ -199,7 +201,7 @@ impl Client {
 
     fn try_to_exchange(&mut self, request: &Request) -> Result<Answer, ClientError> {
         let peer = self.peer.as_ref().ok_or(ClientError::Unexpected)?;
-        // What it had to say before it hung up is worth more than that it did.
+        // The daemon's last message before it hung up tells more than the hang-up.
         let sent = peer.send(&request.encode());
         let until = Instant::now() + PATIENCE;
         let bytes = loop {
@@ -230,7 +232,7 @@ impl Client {
         }
     }
 
-    /// How the daemon fares.
+    /// The daemon's state.
     pub fn status(&mut self) -> Result<Status, ClientError> {
         match self.ask(&Request::Status)? {
             Answer::Status(status) => Ok(status),
@@ -271,7 +273,7 @@ impl Client {
         granted(answer)
     }
 
-    /// Has the ledger write down colors that a daemon which is gone had granted.
+    /// Has the ledger record colors that an earlier daemon had granted.
     pub fn claim(&mut self, kind: Kind, cpus: &[u32], colors: &ColorSet) -> Result<Granted, ClientError> {
         let answer = self.ask(&Request::Claim {
             private: kind == Kind::Private,
@@ -286,7 +288,7 @@ impl Client {
         self.done(&Request::Free { set })
     }
 
-    /// A slot without data sets is needed no more.
+    /// Closes a slot without data sets.
     pub fn close(&mut self, slot: u64) -> Result<(), ClientError> {
         self.done(&Request::Close { slot })
     }
@@ -378,7 +380,7 @@ fn granted(answer: Answer) -> Result<Granted, ClientError> {
     }
 }
 
-/// As many pages as one request speaks of, again and again.
+/// Runs of pages, each as long as one request allows.
 fn runs(pages: Pages) -> impl Iterator<Item = Run> {
     (0..pages.count).step_by(LOOK_PAGES).map(move |first| Run {
         start: (pages.start + first * PAGE_BYTES) as u64,

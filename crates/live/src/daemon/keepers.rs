@@ -1,11 +1,11 @@
 //! Frames of connections that have ended.
 //!
-//! They still count for as long as somebody has them: else a quota would be a matter of connecting again, or of a fork.
-//! Who has them is looked up every now and then ([`super::whereabouts`]): the process that was handed them, which may
-//! live on, or what it forked. A process that connects again answers for them itself; until then one that lives has
-//! the place of a connection among its user's.
+//! They still count for as long as a process has them: otherwise a new connection, or a fork, would evade the quota.
+//! The daemon looks up their holder every now and then ([`super::whereabouts`]): the process that was handed them,
+//! which may live on, or a process that it forked. A process that connects again answers for them itself; until then
+//! one that lives has the place of a connection among its user's.
 //!
-//! Where it cannot be found out who has them, there is an end to it, late enough that it is no way around the quota
+//! If the holder cannot be found out, the daemon stops counting them, late enough that this is no way around the quota
 //! worth taking.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use super::session::Session;
 use super::users::Users;
 use super::whereabouts::Whereabouts;
 
-/// How long frames are taken to be kept of which nothing is known.
+/// The time for which frames with an unknown holder count as kept.
 const KEPT: Duration = Duration::from_secs(600);
 /// Between two looks for the frames, at first and at most.
 const SOON: Duration = Duration::from_millis(500);
@@ -31,21 +31,22 @@ pub struct Keepers {
     next: u64,
 }
 
-/// What a connection left behind.
+/// The frames that a connection left behind.
 #[derive(Debug)]
 pub struct Kept {
     user: u32,
     account: Account,
     since: Instant,
-    /// The process, while it lives; what others of the user left is put together.
+    /// The process, while it lives; the frames that the user's other processes left are put
+    /// together.
     process: Option<Arc<Identity>>,
-    /// When it is looked for, and how long after that again. Not while it is being looked for.
+    /// The time of the next look, and the pause after that. `None` while a look is under way.
     look_at: Option<Instant>,
     wait: Duration,
 }
 
 impl Keepers {
-    /// Those that have a place.
+    /// The number of entries that have a place.
     pub fn len(&self) -> usize {
         self.by_name.values().filter(|kept| kept.process.is_some()).count()
     }
@@ -66,7 +67,8 @@ impl Keepers {
         let mut others = self.by_name.values_mut();
         let same = others.find(|kept| kept.user == user && number(&kept.process) == number(&process));
         if same.is_some() || process.is_none() {
-            // Two connections of one process: one place is enough. And who is gone needs none.
+            // Two connections of one process: one place is enough. A process that is gone needs
+            // none.
             users.disconnect(user, 0);
         }
         match same {
@@ -90,7 +92,8 @@ impl Keepers {
         }
     }
 
-    /// What a process that connects again has kept. Its place is free, its frames still count.
+    /// Takes the frames that a process which connects again has kept. Its place is free, its frames
+    /// still count.
     pub fn take(&mut self, who: &Identity, users: &mut Users) -> Option<Kept> {
         let of_process = |kept: &Kept| {
             let process = kept.process.as_ref();
@@ -131,8 +134,8 @@ impl Keepers {
         }
     }
 
-    /// What is to be looked for next, if it is time, of users who are not `busy`: its name, its user and the frames.
-    /// [`Keepers::found`] says what came out.
+    /// The next entry to look for, if its time has come, among users who are not `busy`: its name, its user and the
+    /// frames. [`Keepers::found`] takes the result.
     pub fn due(&mut self, now: Instant, busy: impl Fn(u32) -> bool) -> Option<(u64, u32, Vec<u64>)> {
         let due = |kept: &Kept| kept.look_at.filter(|at| *at <= now && !busy(kept.user));
         let (name, kept) = self
@@ -214,7 +217,7 @@ mod tests {
         assert_eq!((keepers.len(), users.of(who.user).unwrap().connections), (0, 0));
         keepers.put_back(taken, &mut users, now);
         assert_eq!((keepers.len(), users.of(who.user).unwrap().connections), (1, 1));
-        // None is left, and so no place is needed.
+        // No entry is left, and so no place is needed.
         let (name, ..) = keepers.due(now, |_| false).unwrap();
         keepers.found(name, Whereabouts::Known(Vec::new()), &mut users, now);
         assert_eq!((keepers.len(), users.held()), (0, 0));
@@ -231,7 +234,7 @@ mod tests {
         }
         assert_eq!((keepers.len(), keepers.by_name.len(), users.held()), (0, 1, 300));
         assert_eq!(users.of(7).unwrap().connections, 0);
-        // It is not forgotten with the connections.
+        // The entry is not forgotten with the connections.
         users.forget_the_gone(now + 2 * KEPT);
         assert!(keepers.due(now, |user| user == 7).is_none());
         let (mut at, mut looks) = (now, 0);
@@ -259,7 +262,7 @@ mod tests {
         keepers.keep(7, Account::of(1..101), None, &mut users, now);
         let mut at = now;
         while let Some((name, ..)) = keepers.due(at, |_| false) {
-            // But what nobody at all uses counts no more.
+            // But frames that no process uses no longer count.
             let used = (at > now + KEPT / 2).then(|| (1..51).collect());
             keepers.found(name, Whereabouts::Unknown(used), &mut users, at);
             let held = match at.saturating_duration_since(now) {

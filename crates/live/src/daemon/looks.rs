@@ -1,11 +1,10 @@
 //! Looks at other address spaces, on threads that serve nobody.
 //!
-//! To show a page map the kernel takes the lock of that address space, behind everybody who asked for it before: a
-//! process whose threads change large mappings can keep a look waiting for minutes. Nothing but the end of the whole
-//! process calls such a wait back. So each look is made by a thread that has nothing else to do; whoever asked for it
-//! waits for [`MOST`] and goes on without it, and what is seen too late is thrown away. Threads that are
-//! stuck are those of one user: at most [`OF_USER`] look on behalf of a user at a time, and further looks of the same
-//! user wait for one of these, no longer than for [`MOST`] either.
+//! To show a page map the kernel takes the lock of that address space, behind all earlier waiters: a process whose
+//! threads change large mappings can keep a look waiting for minutes. Only the end of the whole process ends such a
+//! wait. So a thread of its own makes each look; the requester waits for [`MOST`] and goes on without it, and late
+//! results are thrown away. A user can block only its own threads: at most [`OF_USER`] look on behalf of a user at a
+//! time, and further looks of the same user wait for one of these, no longer than for [`MOST`] either.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -22,7 +21,7 @@ use sys::ready::Bell;
 use super::whereabouts::{self, Whereabouts};
 use super::wire::Run;
 
-/// How long a look may take.
+/// The longest that a requester waits for a look.
 pub const MOST: Duration = Duration::from_secs(2);
 /// Looks on behalf of one user at a time.
 pub const OF_USER: usize = 8;
@@ -30,22 +29,22 @@ pub const OF_USER: usize = 8;
 const THREADS: usize = 256;
 /// Threads that are kept for the next look.
 const IDLE: usize = 2;
-/// They only call the kernel.
+/// The threads only call the kernel.
 const STACK: usize = 128 << 10;
 
-/// What is to be looked at.
+/// A look to take.
 pub enum Task {
     /// The page map of a process that has just connected.
     Open(Arc<Identity>),
     /// Some pages, into a buffer that comes back.
     Pages(Arc<Pagemap>, Run, Vec<Entry>),
-    /// Which of these frames, in order, a process of this user still has.
+    /// The frames, of these in order, that a process of this user still has.
     Whereabouts(u32, Vec<u64>),
     #[cfg(test)]
     Held(std::os::unix::net::UnixStream),
 }
 
-/// What was seen.
+/// The result of a look.
 pub enum Sight {
     Opened(io::Result<Pagemap>),
     Pages(io::Result<Vec<Entry>>),
@@ -54,10 +53,10 @@ pub enum Sight {
 
 /// A look that is over.
 pub struct Seen {
-    /// As [`Looks::begin`] named it.
+    /// The number that [`Looks::begin`] gave.
     pub look: u64,
     pub sight: Sight,
-    /// What the processor had to do for it.
+    /// The processor time that it took.
     pub work: Duration,
 }
 
@@ -74,7 +73,7 @@ struct State {
     under_way: HashMap<u32, usize>,
     seen: Vec<Seen>,
     threads: usize,
-    /// Threads without work that were not called, and calls that no thread has heard yet.
+    /// Threads without work that were not called, and calls that no thread has answered yet.
     idle: usize,
     calls: usize,
     over: bool,
@@ -84,11 +83,11 @@ struct Shared {
     state: Mutex<State>,
     more: Condvar,
     bell: Bell,
-    /// Where the threads run: not where the one that serves happens to be when it starts them.
+    /// The cpus of the threads: independent of the cpu on which the serving thread starts them.
     home: Home,
 }
 
-/// The threads that look, and what waits for them.
+/// The threads that look, and the looks that wait for them.
 pub struct Looks {
     shared: Arc<Shared>,
     next: u64,
@@ -120,13 +119,14 @@ impl Looks {
         } else if state.threads < THREADS && state.may_begin(user) {
             let shared = Arc::clone(&self.shared);
             let thread = thread::Builder::new().name("look".into()).stack_size(STACK);
-            // Where there can be no thread, the look waits for one that there is, or is given up.
+            // If no thread can be started, the look waits for an existing one, or is given up.
             state.threads += usize::from(thread.spawn(move || shared.work()).is_ok());
         }
         number
     }
 
-    /// Nobody waits for this look any more. True where it had not begun, and so is over.
+    /// Gives up a look that nobody waits for any more. Returns true if it had not begun, and so is
+    /// over.
     pub fn give_up(&mut self, number: u64) -> bool {
         let mut state = self.shared.state();
         let before = state.waiting.len();
@@ -134,15 +134,15 @@ impl Looks {
         state.waiting.len() < before
     }
 
-    /// What was seen since it was last asked.
+    /// The results since the last call.
     pub fn take(&mut self) -> Vec<Seen> {
-        // Silenced first: what comes after that rings again.
+        // The bell is silenced first: later results ring it again.
         self.shared.bell.silence();
         std::mem::take(&mut self.shared.state().seen)
     }
 }
 
-/// Has something to read when something was seen.
+/// Readable once a look has ended.
 impl AsFd for Looks {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.bell.as_fd()
@@ -151,7 +151,7 @@ impl AsFd for Looks {
 
 impl Drop for Looks {
     fn drop(&mut self) {
-        // One that is stuck ends when it is not, or with the process.
+        // A stuck thread ends once its look does, or with the process.
         self.shared.state().over = true;
         self.shared.more.notify_all();
     }
@@ -181,14 +181,14 @@ impl State {
 }
 
 impl Shared {
-    /// What one thread changes is whole whenever another one may see it.
+    /// A thread completes its changes before another thread may see them.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work(&self) {
         self.home.take();
-        // Who waits for a look waits for its turn on a cpu first.
+        // A thread that waits for a look first waits for its turn on a cpu.
         let _brisk = sys::affinity::brisk();
         let mut state = self.state();
         loop {
@@ -213,7 +213,7 @@ impl Shared {
                 while state.calls == 0 && !state.over {
                     state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
-                // Whoever called has counted one less.
+                // The caller has counted one less.
                 match state.calls {
                     0 => state.idle -= 1,
                     _ => state.calls -= 1,
@@ -293,7 +293,7 @@ mod tests {
         let mut looks = Looks::new().unwrap();
         let (stuck, ends) = held(&mut looks, &[7; OF_USER]);
         let (waits, its_end) = held(&mut looks, &[7]);
-        // Until all have begun, which is all that is open about who waits.
+        // Until all have begun, which is all that waiters still need.
         while !looks
             .shared
             .state()

@@ -24,7 +24,7 @@ pub struct Metrics {
     latencies: [u64; BOUNDS.len() + 1],
     latency_sum: Duration,
     pub connections: u64,
-    /// Connections that were not taken, and such as were closed for what they said.
+    /// Connections that were refused, and those that were closed for their messages.
     pub turned_away: u64,
     pub malformed: u64,
     /// Frames looked at after they were released: arrived, or not.

@@ -1,11 +1,11 @@
-//! Which cpus share a cache that has colors.
+//! The cpus that share a cache that has colors.
 
 use std::collections::BTreeSet;
 
 use sys::{Root, SysError};
 
 /// The cpus of each instance of a cache, by its name as in `L2`, lowest first. A name that is no level stands
-/// for the last cache that is described. Where Linux describes no cache, all cpus are taken to share one.
+/// for the last cache described. If Linux describes no cache, all cpus are taken to share one.
 pub fn sharers(root: &Root, cache: &str) -> Result<Vec<Vec<u32>>, SysError> {
     let level: Option<u32> = cache.strip_prefix('L').and_then(|level| level.parse().ok());
     let online = sys::cpus::cpus(root)?.online;

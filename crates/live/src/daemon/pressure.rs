@@ -1,45 +1,46 @@
 //! When the stock gives up memory, and when it may grow again (Ding11, section 3.4).
 //!
-//! Pure: what the machine says comes in, what to do comes out. Giving up begins at a low mark of available memory,
-//! or when tasks had to wait for memory, and goes on up to a high mark; collecting begins only some time
+//! Pure functions: they turn the machine's reports into actions. Giving up begins at a low mark of available
+//! memory, or when tasks had to wait for memory, and goes on up to a high mark; collecting begins only some time
 //! after the last such moment, and above the high mark.
 
 use std::time::{Duration, Instant};
 
 use sys::pressure::Memory;
 
-/// What the machine says of its memory.
+/// The machine's report of its memory.
 #[derive(Clone, Debug)]
 pub struct Signs {
-    /// Of the machine.
+    /// The memory of the machine.
     pub memory: Memory,
-    /// Of the control groups that the daemon is in, as far as they have limits.
+    /// The memory of the control groups that the daemon is in, as far as they have limits.
     pub groups: Vec<Memory>,
-    /// Percent of the last ten seconds in which some task waited for memory; 0 where the kernel does not report it.
+    /// Percent of the last ten seconds in which some task waited for memory; 0 if the kernel does not report it.
     pub stalled: f64,
-    /// Whether the kernel has just raised its alarm.
+    /// True if the kernel has just raised its alarm.
     pub alarm: bool,
 }
 
-/// What to do about it, in frames.
+/// The response to it, in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PressureAction {
     /// Give so many back to the kernel.
     GiveUp(usize),
-    /// So many may be collected until the next look; 0 while memory is scarce or was a moment ago.
+    /// So many frames may be collected until the next look; 0 while memory is scarce or was a
+    /// moment ago.
     Collect(usize),
 }
 
 /// Percent of waiting that counts as pressure.
 const STALLED: f64 = 10.0;
-/// Of a stock under pressure, the part that goes at a time.
+/// The part of a stock under pressure that is given up at a time.
 const PART: usize = 4;
 /// The least that goes at a time, in frames: 16 MiB.
 const LEAST: usize = 4096;
 /// How long memory must have been at ease before more is collected.
 const EASE: Duration = Duration::from_secs(10);
-/// Between two times of giving up because of waiting: what the last one did must show first, in the average over
-/// ten seconds later than at the next alarm.
+/// The pause between two releases because of waiting: the effect of the last one must show first, in the average
+/// over ten seconds later than at the next alarm.
 const TURN: Duration = Duration::from_secs(5);
 const TURN_OF_ALARM: Duration = Duration::from_millis(500);
 
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(watch.look(at(2), &with(7 * MIB), 20_000), PressureAction::GiveUp(4096));
         assert_eq!(watch.look(at(3), &with(7 * MIB), 100), PressureAction::GiveUp(100));
         assert_eq!(watch.look(at(4), &with(96 * MIB), 0), PressureAction::Collect(0));
-        // One that has nothing else in it is content when it is full, and does not go up and down.
+        // A group with nothing else in it is content when it is full, and does not go up and down.
         assert_eq!(watch.look(at(20), &with(16 * MIB), 20_000), PressureAction::Collect(0));
     }
 }

@@ -1,4 +1,4 @@
-//! Metrics over HTTP: one page, to whoever asks from this machine.
+//! Metrics over HTTP: one page, for any client on this machine.
 
 use std::fmt;
 use std::fs;
@@ -12,10 +12,10 @@ use std::time::Instant;
 
 use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
 
-/// Longest request; what browsers and Prometheus send is a tenth of it.
+/// The longest request; browsers and Prometheus send a tenth of it.
 const REQUEST_BYTES: usize = 8192;
 
-/// Where metrics are to be had.
+/// The address at which metrics are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
     /// A Unix socket.
@@ -72,7 +72,7 @@ impl Door {
         })
     }
 
-    /// Whoever waits outside.
+    /// Accepts the next waiting connection, if any.
     pub fn accept(&self, now: Instant) -> io::Result<Option<Scrape>> {
         let stream: io::Result<io::Result<Stream>> = match self {
             Door::Path(listener, _) => listener.accept().map(|(stream, _)| {
@@ -119,7 +119,7 @@ enum Stream {
     Loopback(TcpStream),
 }
 
-/// One who asks for metrics.
+/// A client that asks for metrics.
 pub struct Scrape {
     stream: Stream,
     pub since: Instant,

@@ -1,11 +1,11 @@
 //! The daemon's one thread that serves: it waits, answers, and in between looks after the stock.
 //!
-//! One thread is enough, as no request takes longer than a fraction of a millisecond, and it keeps the promise of
-//! the handing over simple: nothing of the daemon itself comes between the release of frames and the client who is
-//! to get them. Nothing here waits for a client: who does not take its answer, or says what is no message, is
-//! hung up on; who asks too much waits. Only a look at a client's address space may have to wait for what the client does,
-//! and so other threads do that ([`super::looks`]): the request is answered when they have seen something, or refused
-//! when they have not in time.
+//! One thread is enough, as no request takes longer than a fraction of a millisecond, and it keeps the promise of the
+//! handing over simple: nothing of the daemon itself comes between the release of frames and the client who is to get
+//! them. Nothing here waits for a client: the daemon hangs up on one that does not take its answer, or sends bytes that
+//! are no message, and lets one that asks too much wait. Only a look at a client's address space may have to wait for
+//! the client, so other threads do that ([`super::looks`]): the request is answered with their result, or refused if it
+//! does not come in time.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
@@ -51,12 +51,12 @@ pub struct Config {
     pub stock: u64,
     /// Bytes of frames that one user may hold.
     pub quota: u64,
-    /// Where metrics are to be had.
+    /// The address at which metrics are served.
     pub metrics: Option<At>,
     /// Connections in all, and of one user.
     pub clients: u32,
     pub clients_of_user: u32,
-    /// Where `/proc` is read.
+    /// The root below which `/proc` is read.
     pub root: Root,
     /// Between two looks at the machine's memory.
     pub every: Duration,
@@ -111,7 +111,7 @@ pub enum ServerError {
     System(&'static str, io::Error),
 }
 
-/// What is ready has a name: these, and from [`FIRST`] on two for each connection.
+/// Ready sources have names: these, and from [`FIRST`] on two for each connection.
 const LISTENER: u64 = 0;
 const STOP: u64 = 1;
 const ALARM: u64 = 2;
@@ -121,7 +121,7 @@ const FIRST: u64 = 16;
 /// Names of those who ask for metrics have this bit.
 const SCRAPE: u64 = 1 << 63;
 
-/// Who connects must greet, and who asks for metrics must be done, in this time.
+/// A new connection must greet within this time, and a request for metrics must end within it.
 const MANNERS: Duration = Duration::from_secs(5);
 /// Between two rounds of collecting that did not find enough, at first and at most.
 const REST: Duration = Duration::from_secs(2);
@@ -140,12 +140,12 @@ pub struct Server {
     /// Connections that asked too much, and when they are listened to again.
     waiting: Vec<(Instant, u64)>,
     looks: Looks,
-    /// Whom each look is for that is not over, and until when, in this order.
+    /// The connection that each pending look is for, and the looks' deadlines, in order.
     looked_for: HashMap<u64, u64>,
     look_until: VecDeque<(Instant, u64)>,
     /// Looks for frames of connections that ended, by user: which, and for whose.
     searches: HashMap<u32, (u64, u64)>,
-    /// Whether the listener is not watched at the moment.
+    /// True while the listener is not watched.
     deaf: bool,
     watch: Watch,
     alarmed: bool,
@@ -156,18 +156,18 @@ pub struct Server {
     excess: usize,
     rest: Duration,
     collect_from: Instant,
-    /// Frames that may be collected until memory is looked at again, whatever there was then.
+    /// Frames that may be collected until memory is looked at again, whatever the last look found.
     unwatched: usize,
     /// Frames released up to the last look.
     seen_released: u64,
     next_complaint: Instant,
-    /// Apart from the daemon's own: who makes trouble shall not hide any.
+    /// Apart from the daemon's own complaints: clients that make trouble shall not hide any.
     next_of_client: Instant,
     /// Processes that hung up and keep their frames.
     keepers: Keepers,
     /// The socket as it was made.
     made: Option<(u64, u64)>,
-    /// Whether the door is not watched at the moment.
+    /// True while the door is not watched.
     shut: bool,
 }
 
@@ -344,7 +344,7 @@ impl Server {
         }
     }
 
-    /// How long may be waited: not at all while there is something to do.
+    /// The time for which the daemon may wait: none while there is something to do.
     fn patience(&self, now: Instant) -> Duration {
         let mut until = self.next_look;
         if self.excess > 0 || self.may_collect() {
@@ -385,7 +385,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be another daemon's by now.
+        // The socket may belong to another daemon by now.
         if self.made.is_some() && self.made == identity(&self.config.socket) {
             let _ = fs::remove_file(&self.config.socket);
         }
@@ -409,7 +409,7 @@ fn listen(path: &Path) -> Result<Listener, ServerError> {
     Ok(listener)
 }
 
-/// Which file it is, whatever it is called.
+/// The identity of a file, whatever it is called.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|there| (there.dev(), there.ino()))
 }

@@ -1,11 +1,11 @@
-//! One connection: what it took, what it may ask about, and what it owes.
+//! One connection: its frames, the pages that it may ask about, and its debts.
 //!
-//! Nothing that a client says is believed. Frames that it says it freed are looked for; the daemon reports a page's color only
-//! where the client asked to fill it, or where it holds a frame that came from here; so it remembers frames and
-//! not addresses: a client may move its pages.
+//! The daemon believes nothing that a client says. It looks for frames that the client claims to have freed. It reports
+//! a page's color only if the client asked to fill the page, or if the page holds a frame that came from here. So it
+//! remembers frames and not addresses: a client may move its pages.
 //!
-//! What takes a look at the client's page map is answered in two steps: [`Session::answer`] says what is to be looked
-//! at, [`Session::answer_seen`] goes on with what was seen ([`super::looks`]). In between the client waits, and nobody else.
+//! A request that needs a look at the client's page map is answered in two steps: [`Session::answer`] names the pages
+//! to look at, [`Session::answer_seen`] continues with the result ([`super::looks`]). In between only the client waits.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -38,13 +38,13 @@ pub struct Session {
     pub since: Instant,
     pub greeted: bool,
     pub owner: Owner,
-    /// What it waits for.
+    /// The look that it waits for.
     pub look: Option<Pending>,
     /// A look that was given up and is not over.
     pub stuck: Option<u64>,
-    /// Whether its messages are not listened to at the moment.
+    /// True while its messages are not read.
     pub paused: bool,
-    /// What was released for it and not looked at yet.
+    /// The frames released for it and not looked at yet.
     taken: VecDeque<Taken>,
     taken_pages: usize,
     /// Its page map; none before it was opened.
@@ -53,7 +53,7 @@ pub struct Session {
     /// Frames that it got in place of others, with the page that got each: their colors may be asked for until that
     /// page is freed or filled again.
     strange: Strange,
-    /// What it is about to free.
+    /// The frames that it is about to free.
     leaving: Option<(Run, Vec<Option<u64>>)>,
     things: u32,
     /// Room for a look.
@@ -65,7 +65,7 @@ type Strange = HashMap<u64, u64, BuildHasherDefault<Spread>>;
 
 struct Taken {
     start: u64,
-    /// And the frame that was released for each.
+    /// Each want, and the frame that was released for it.
     wants: Vec<(Want, u64)>,
 }
 
@@ -97,7 +97,7 @@ impl Session {
         self.map = Some(Arc::new(map));
     }
 
-    /// What a look at these pages takes. Errors: an earlier one is stuck.
+    /// The task of a look at these pages. Errors: an earlier one is stuck.
     pub fn task(&mut self, run: Run) -> Result<Task, Refused> {
         match &self.map {
             Some(map) if self.stuck.is_none() => {
@@ -113,12 +113,12 @@ impl Session {
         self.account.charged
     }
 
-    /// Answers for what the process has kept from an earlier connection.
+    /// Takes over the frames that the process has kept from an earlier connection.
     pub fn resume(&mut self, kept: Account) {
         self.account.add(kept);
     }
 
-    /// Ends it; what its process may have still.
+    /// Ends it, and returns the frames that its process may still have.
     pub fn close(mut self, users: &mut Users) -> Account {
         let unseen = self.taken.iter().flat_map(|taken| &taken.wants);
         self.account.away.extend(unseen.map(|(_, frame)| *frame));
@@ -141,7 +141,7 @@ impl Session {
         }
     }
 
-    /// Goes on with what was seen.
+    /// Continues with the result of a look.
     pub fn answer_seen(
         &mut self,
         broker: &mut Broker,
@@ -333,7 +333,7 @@ impl Session {
                         hits += 1;
                         self.account.held.insert(frame);
                     }
-                    // It has a frame of the kernel's choice, or none: ours went elsewhere.
+                    // The page has a frame of the kernel's choice, or none: ours went elsewhere.
                     None => {
                         missed.push(*released);
                         self.strange.extend(frame.map(|frame| (frame, first + page)));
@@ -367,7 +367,7 @@ impl Session {
         Ok(Answer::Colors { of })
     }
 
-    /// So many frames count no more.
+    /// Takes so many frames off the account.
     fn discharge(&mut self, broker: &mut Broker, frames: u64) -> Result<(), Refused> {
         let frames = frames.min(self.account.charged);
         self.account.charged -= frames;
@@ -376,7 +376,7 @@ impl Session {
         Ok(())
     }
 
-    /// Pages that are filled anew have lost the frames that they had: the kernel may hand these to any page.
+    /// Refilled pages have lost their old frames: the kernel may hand these to any page.
     fn forget_strange(&mut self, start: u64, wants: &[Want]) {
         if self.strange.is_empty() {
             return;
@@ -428,8 +428,8 @@ impl Session {
         }
         let unseen = gone.len() as u64;
         broker.metrics.unseen += unseen;
-        // A page that is gone here may have been moved elsewhere. What came back proves itself; for the rest
-        // there is a measure of trust.
+        // A page that is gone here may have been moved elsewhere. A page that came back is proof; the rest
+        // is trusted within limits.
         let takes_back = broker.takes_back;
         let user = self.user(broker)?;
         let believed = if takes_back {

@@ -1,11 +1,11 @@
 //! The daemon's frames, sorted by color.
 //!
-//! The stock is a shelf of anonymous pages. Frames are collected by faulting pages in, whatever color comes, and
-//! sorted by what the pagemap says. To hand over frames, their pages are given up in the reverse of the
-//! order in which the other side is going to fault its own in (see [`sys::handover`]).
+//! The stock is a shelf of anonymous pages. Collecting faults pages in, of whatever color, and sorts the frames
+//! by the pagemap. To hand over frames, their pages are given up in the reverse of the order in which the other
+//! side is going to fault its own in (see [`sys::handover`]).
 //!
-//! A color that is low is filled up by collecting more of all colors: what is not needed is kept aside until the
-//! round is over, for the kernel would only hand it out again, and goes back then (Ding11, sections 3.3 and 3.4).
+//! A low color is filled up by collecting more of all colors. Unneeded frames are kept aside until the round is
+//! over, since the kernel would only hand them out again, and go back then (Ding11, sections 3.3 and 3.4).
 
 use std::io;
 use std::ops::Range;
@@ -17,26 +17,26 @@ use crate::Colors;
 
 /// Pages that are looked at together.
 const WINDOW: usize = 512;
-/// Of a round of collecting: what it may hold beyond the stock, as a part of the stock, and as pages that it may hold
-/// however small the stock is: 32 MiB.
+/// The most that a round of collecting may hold beyond the stock: this part of the stock, or so many pages however
+/// small the stock is, 32 MiB.
 const PART: usize = 2;
 const ROOM: usize = 8192;
 /// In the place of a frame: none.
 const ABSENT: u64 = 0;
 
-/// Where the frames came from and went to. At any moment
-/// `collected + taken_back == at hand + released + let_go + given_up + lost`.
+/// The origins and destinations of the frames. At any moment `collected + taken_back == at hand +
+/// released + let_go + given_up + lost`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// From the kernel, by faulting pages in.
+    /// Frames from the kernel, by faulting pages in.
     pub collected: u64,
-    /// From clients that freed a data set.
+    /// Frames from clients that freed a data set.
     pub taken_back: u64,
-    /// To clients.
+    /// Frames to clients.
     pub released: u64,
-    /// To the kernel: collected, but not of a color that was needed.
+    /// Frames to the kernel: collected, but of no needed color.
     pub let_go: u64,
-    /// To the kernel, because the machine was short of memory.
+    /// Frames to the kernel, because the machine was short of memory.
     pub given_up: u64,
     /// Moved or swapped out by the kernel.
     pub lost: u64,
@@ -51,10 +51,10 @@ pub struct Stock {
     by_color: Vec<Vec<u32>>,
     /// Frames of one color that there should be.
     wanted: usize,
-    /// Where collecting goes on, and where checking does.
+    /// The positions at which collecting and checking continue.
     collect_at: usize,
     check_at: usize,
-    /// Whether a round of collecting is under way.
+    /// True while a round of collecting is under way.
     collecting: bool,
     flow: Flow,
     entries: Vec<Entry>,
@@ -67,9 +67,9 @@ impl Stock {
     pub fn new(colors: Colors, target: usize) -> io::Result<Stock> {
         let count = colors.count() as usize;
         let wanted = target.div_ceil(count).max(1);
-        // Room for a round of collecting that finds too much of some colors before enough of others: what programs
-        // have freed a moment ago, which the kernel gives out first, may be all of one color. Where that is not enough, a
-        // color stays low until a later round.
+        // Room for a round of collecting that finds too much of some colors before enough of others: the frames that
+        // programs freed a moment ago, which the kernel gives out first, may all have one color. If that is not enough,
+        // a color stays low until a later round.
         let pages = (wanted * count + wanted * count / PART + ROOM).next_multiple_of(WINDOW);
         if u32::try_from(pages).is_err() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -178,7 +178,7 @@ impl Stock {
             windows -= 1;
         }
         self.flow.taken_back += came.len() as u64;
-        // What there is too much of by now goes back to the kernel.
+        // Surplus frames go back to the kernel.
         if !self.collecting {
             self.trim()?;
         }
@@ -191,7 +191,7 @@ impl Stock {
         start..start + WINDOW
     }
 
-    /// Whether some color is so low that collecting should begin, or go on.
+    /// Returns whether some color is so low that collecting should begin, or go on.
     pub fn hungry(&self) -> bool {
         self.collecting
             || self
@@ -200,8 +200,8 @@ impl Stock {
                 .any(|pages| pages.len() < self.wanted - self.wanted / 4)
     }
 
-    /// Collects some frames, 512 at most. Returns how many, and whether the round is over: each color has
-    /// enough, or the shelf is full. Then what is too much has gone back to the kernel.
+    /// Collects some frames, 512 at most. Returns their number, and true if the round is over: each color
+    /// has enough, or the shelf is full. By then the surplus has gone back to the kernel.
     pub fn collect(&mut self) -> io::Result<(usize, bool)> {
         self.collecting = true;
         let mut got = 0;
@@ -258,7 +258,7 @@ impl Stock {
         Ok(got)
     }
 
-    /// Lets go of what is more than an eighth too much of a color.
+    /// Cuts each color with an eighth more frames than wanted back to the wanted number.
     fn trim(&mut self) -> io::Result<()> {
         let most = self.wanted + self.wanted / 8;
         let mut pages = Vec::new();
@@ -301,8 +301,8 @@ impl Stock {
         Ok(went as usize)
     }
 
-    /// Looks at some pages, `windows` times 512, whether the kernel has moved or swapped out their frames; sorts them
-    /// anew where it has. How many are not what they were.
+    /// Checks some pages, `windows` times 512, for frames that the kernel has moved or swapped out. If there are any,
+    /// sorts the whole stock again. Returns their number.
     pub fn check(&mut self, windows: usize) -> io::Result<usize> {
         let mut lost = 0;
         for _ in 0..windows.min(self.frame_of.len() / WINDOW) {
@@ -324,7 +324,7 @@ impl Stock {
         Ok(lost)
     }
 
-    /// Makes all lists anew from what the kernel says.
+    /// Rebuilds all lists from the kernel's reports.
     fn sort_anew(&mut self) -> io::Result<()> {
         let before = self.len() as u64;
         self.by_color.iter_mut().for_each(Vec::clear);

@@ -1,4 +1,4 @@
-//! What each user has and how fast it may ask: quota, connections, pace.
+//! Each user's holdings and request rate: quota, connections, pace.
 //!
 //! A user is a number that the kernel vouches for. Everything here is bounded by the number of users
 //! that have connections or had some a moment ago.
@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// What a user may have.
+/// A user's limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Frames held at a time.
@@ -18,9 +18,9 @@ pub struct Limits {
 /// Work that a user may ask for at once, and a second: a message is 1 and what its pages add.
 const WORK_AT_ONCE: i64 = 20_000;
 const WORK_A_SECOND: i64 = 20_000;
-/// What taking in a connection and ending it costs.
+/// The cost of accepting a connection and ending it.
 const CONNECTING: u64 = 2;
-/// Who owes more than this may not connect; less is made up for by waiting.
+/// A user who owes more than this may not connect; a smaller debt is made up for by waiting.
 const DEBT_MOST: Duration = Duration::from_secs(1);
 /// Part of the quota that a user is believed to have lost or freed without it showing, and seconds in which that
 /// trust is there again.
@@ -35,9 +35,9 @@ pub struct User {
     pub connections: u32,
     /// Frames that count against the quota.
     pub held: u64,
-    /// What may be asked of the daemon's time.
+    /// The user's share of the daemon's time.
     pub work: Bucket,
-    /// What may be taken of its frames.
+    /// The user's share of the daemon's frames.
     pub frames: Bucket,
     /// Frames that are believed to be gone without proof.
     pub trust: Bucket,
@@ -48,7 +48,7 @@ pub struct User {
 /// Why a user may not connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// As many connections as may be.
+    /// The user has as many connections as it may have.
     Full,
     /// Too much work asked for already.
     Busy,
@@ -84,7 +84,7 @@ impl Users {
             trust: Bucket::full(trust, (trust / TRUST_SECONDS).max(1), now),
             things: 0,
         });
-        // Who connects again and again pays for it as for any other work.
+        // A user who connects again and again pays for it as for any other work.
         if user.work.owe(CONNECTING, now) > DEBT_MOST {
             return Err(Closed::Busy);
         }
@@ -103,14 +103,14 @@ impl Users {
         }
     }
 
-    /// So many frames count no more.
+    /// Takes so many frames off the account.
     pub fn discharge(&mut self, number: u32, frames: u64) {
         if let Some(user) = self.by_number.get_mut(&number) {
             user.held = user.held.saturating_sub(frames);
         }
     }
 
-    /// A place for what a user has besides its connections, whether or not there is one.
+    /// Keeps a place for a user's frames besides its connections, even without any connection.
     pub fn keep_place(&mut self, number: u32) {
         if let Some(user) = self.by_number.get_mut(&number) {
             user.connections += 1;
@@ -136,7 +136,7 @@ impl Users {
     }
 }
 
-/// So much at once, and so much a second in the long run.
+/// A limit: so much at once, and so much a second in the long run.
 #[derive(Debug)]
 pub struct Bucket {
     most: i64,
@@ -175,7 +175,7 @@ impl Bucket {
         there
     }
 
-    /// Takes so much, or what there is; how much that was.
+    /// Takes so much, or all there is; returns the amount taken.
     pub fn take_some(&mut self, amount: u64, now: Instant) -> u64 {
         self.flow(now);
         let taken = i64::try_from(amount).unwrap_or(i64::MAX).min(self.left.max(0));
@@ -191,7 +191,7 @@ impl Bucket {
         Duration::from_micros(lacking.saturating_mul(1_000_000) / self.a_second.unsigned_abs().max(1))
     }
 
-    /// Puts back what was taken.
+    /// Puts back an amount taken.
     pub fn put(&mut self, amount: u64) {
         let amount = i64::try_from(amount).unwrap_or(i64::MAX);
         self.left = self.left.saturating_add(amount).min(self.most);
@@ -244,7 +244,7 @@ mod tests {
         users.disconnect(7, 300);
         users.disconnect(8, 0);
         users.forget_the_gone(now + Duration::from_millis(1));
-        // Who has just emptied the stock is remembered for a while.
+        // A user who has just emptied the stock is remembered for a while.
         assert_eq!(users.by_number.len(), 1);
         users.forget_the_gone(now + Duration::from_secs(10));
         assert!(users.by_number.is_empty());

@@ -1,8 +1,8 @@
-//! Who has frames that a process was handed which is gone, or does not speak to us any more.
+//! The holders of frames that were handed to a process which has ended, or which no longer speaks to the daemon.
 //!
-//! A child of fork has its parent's frames, whatever becomes of the parent and of the connection. That a frame is in use says
-//! little: it may have been freed and given to anybody since. So frames that hold anonymous memory at all are looked for
-//! in the processes of the same user; no other process can have inherited them, but by the hands of root.
+//! A child of fork has its parent's frames, whatever becomes of the parent and of the connection. That a frame is in
+//! use says little: it may have been freed and given to anybody since. So the search covers frames that hold anonymous
+//! memory at all, in the processes of the same user. Without help from root no other process can have inherited them.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,13 +11,13 @@ use sys::frames::{Entry, Flags, Pagemap};
 use sys::memory::{PAGE, Span};
 use sys::processes;
 
-/// What can be said of frames.
+/// The findings about frames.
 #[derive(Debug)]
 pub enum Whereabouts {
     /// These are in use by the user's processes, and the others are not.
     Known(Vec<u64>),
-    /// Nothing certain but that these may be: processes came and went too fast to look at all, or one could not be
-    /// looked at. None means any.
+    /// Only these may be in use: processes came and went too fast to look at all, or one could not be looked at.
+    /// `None` means any.
     Unknown(Option<Vec<u64>>),
 }
 
@@ -28,7 +28,7 @@ const PAGES: usize = 1 << 24;
 
 /// Pre: `frames` are ascending. Takes as long as it takes: processes of the user may keep it waiting.
 pub fn find(user: u32, frames: Vec<u64>) -> Whereabouts {
-    // Those that nobody uses are settled, which mostly are all.
+    // Frames that no process uses are settled, which mostly are all.
     match Flags::open().and_then(|flags| flags.anonymous(&frames)) {
         Ok(used) if used.is_empty() => Whereabouts::Known(used),
         Ok(used) => match Search::new(&used).of(user) {
@@ -53,7 +53,7 @@ impl Search {
         Search {
             wanted: frames.iter().copied().collect(),
             found: HashSet::new(),
-            // What the daemon has itself, it holds for others.
+            // The daemon holds its own frames for others.
             seen: HashSet::from([std::process::id()]),
             pages: 0,
             entries: Vec::new(),

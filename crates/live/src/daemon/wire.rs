@@ -1,8 +1,8 @@
-//! What a client and the daemon say to each other: messages over a Unix socket that keeps their boundaries.
+//! The messages between a client and the daemon: over a Unix socket that keeps their boundaries.
 //!
-//! One request, one answer, in turn. The first byte says which message it is, the rest are its fields in
-//! the order in which they stand here, little endian, with no padding. Every message has a largest size, and
-//! whatever is not exactly a message is refused as a whole.
+//! One request, one answer, in turn. The first byte names the message. The rest are its fields in the order
+//! of declaration here, little endian, without padding. Every message has a largest size, and bytes that are
+//! not exactly a message are refused as a whole.
 //!
 //! A client of a user sees colors, never frame numbers.
 
@@ -44,12 +44,12 @@ pub struct Run {
 /// One page that wants a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
-    /// Which page, counted from the start of the request.
+    /// The page, counted from the start of the request.
     pub page: u32,
     pub color: u16,
 }
 
-/// What a client asks.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Comes first. Answered by [`Answer::Welcome`].
@@ -57,21 +57,22 @@ pub enum Request {
     /// Frees frames of these colors on `cpu`, so that the client, which runs there, gets them by faulting the
     /// pages in, in this order and at once. Ascending by color, then by page. Answered by [`Answer::Released`].
     ///
-    /// By color, because it may happen that somebody else takes a few frames first: then each page gets the frame of a
-    /// later one, and most of those have the same color.
+    /// Sorted by color, because another process may take a few frames first: then each page gets the frame of a later
+    /// one, and most of those have the same color.
     Take { cpu: u32, start: u64, wants: Vec<Want> },
-    /// What colors the pages have that were taken last, or that hold frames that were. Answered by [`Answer::Colors`].
+    /// Asks for the colors of the pages that were taken last, or that hold frames that were. Answered by
+    /// [`Answer::Colors`].
     Look { run: Run },
     /// The frames of these pages are about to be freed. Answered by [`Answer::Count`]: so many are ours.
     Leave { run: Run },
-    /// The pages of the last [`Request::Leave`] have just been freed, on `cpu`. Answered by [`Answer::Count`]: so many
-    /// count no more against the quota.
+    /// The pages of the last [`Request::Leave`] have just been freed, on `cpu`. Answered by [`Answer::Count`]: the
+    /// number of frames that no longer count against the quota.
     Left { cpu: u32 },
     /// These pages hold frames taken from a daemon that is gone. Answered by [`Answer::Count`]: so many count.
     Adopt { run: Run },
     /// Frames at hand by color. Answered by [`Answer::Stock`].
     Stock,
-    /// Cache of these cpus that is not spoken for; none means all. Answered by [`Answer::Free`].
+    /// The unclaimed cache of these cpus; no cpus means all. Answered by [`Answer::Free`].
     Available { cpus: Vec<u32> },
     /// A slot of so many bytes. Answered by [`Answer::Slot`].
     Slot { bytes: u64, private: bool },
@@ -82,7 +83,7 @@ pub enum Request {
         bytes: u64,
         cpus: Vec<u32>,
     },
-    /// These colors were granted by a daemon that is gone. Answered by [`Answer::Granted`], or refused where another has
+    /// These colors were granted by a daemon that is gone. Answered by [`Answer::Granted`], or refused if another has
     /// them by now.
     Claim {
         private: bool,
@@ -91,20 +92,20 @@ pub enum Request {
     },
     /// A data set is gone. Answered by [`Answer::Done`].
     Free { set: u64 },
-    /// A slot that has no data set is needed no more. Answered by [`Answer::Done`].
+    /// Closes a slot that has no data set. Answered by [`Answer::Done`].
     Close { slot: u64 },
-    /// How the daemon fares. Answered by [`Answer::Status`].
+    /// The daemon's state. Answered by [`Answer::Status`].
     Status,
 }
 
-/// What the daemon answers.
+/// The daemon's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Welcome {
         version: u16,
         colors: Colors,
     },
-    /// Which of the wants were met, one entry each, in order.
+    /// The wants that were met, one entry each, in order.
     Released {
         met: Vec<bool>,
     },
@@ -126,7 +127,7 @@ pub enum Answer {
     Slot {
         slot: u64,
     },
-    /// A data set's colors, and by number the caches in which they hold. The slot is 0 where there is none.
+    /// A data set's colors, and by number the caches in which they hold. The slot is 0 if there is none.
     Granted {
         set: u64,
         slot: u64,

@@ -1,7 +1,7 @@
-//! Whether there is memory for pages that the program has not touched so far.
+//! The check that there is memory for pages that the program has not touched so far.
 //!
-//! Giving a page a color gives it a frame. A program may have asked for much more memory than it will ever touch, and more
-//! than there is: filled as a whole, it would be ended for it.
+//! Giving a page a color gives it a frame. A program may have asked for much more memory than it will ever touch, and
+//! more than there is: if all of it were filled, the kernel would kill the program.
 
 use sys::frames::Entry;
 use sys::headroom::Headroom;
@@ -10,16 +10,16 @@ use sys::memory::Span;
 use super::Engine;
 use crate::{Error, PAGE_BYTES, Pages};
 
-/// It is looked again after so many bytes at the latest: others take memory too.
+/// Free memory is checked again after so many bytes at the latest: others take memory too.
 const MOST: u64 = 64 << 20;
 /// Pages that are looked at in one go.
 const STEP: usize = 1 << 16;
 
 impl Engine {
-    /// Errors: [`Error::Memory`] where the range has more absent pages than may be filled now.
+    /// Errors: [`Error::Memory`] if the range has more absent pages than may be filled now.
     pub(super) fn afford(&mut self, range: Pages) -> Result<(), Error> {
         let bytes = range.bytes() as u64;
-        // As if all of it were absent.
+        // This counts all of the range as absent.
         if bytes <= self.allowance {
             self.allowance -= bytes;
             return Ok(());
@@ -52,7 +52,7 @@ impl Engine {
                 .filter(|entry| !entry.present() && !entry.swapped());
             sum += (absent.count() * PAGE_BYTES) as u64;
             if sum > enough {
-                // As many as there can be, for people.
+                // For people: the most pages that can be absent.
                 return Ok(sum + ((range.count - first - count) * PAGE_BYTES) as u64);
             }
         }

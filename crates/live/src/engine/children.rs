@@ -1,5 +1,6 @@
 //! Children that are made while pages are in flight, by whatever call: a copy of the process has a copy of its page
-//! tables, where these pages are missing. Its userfaultfd comes with the event, and what is missing is copied there.
+//! tables, where these pages are missing. Its userfaultfd comes with the event, and the missing pages are copied
+//! there.
 //!
 //! The rules of `flight` hold here too: no heap, no static variable.
 
@@ -10,7 +11,7 @@ use sys::memory::{Area, PAGE, Span};
 
 use super::flight::Pauses;
 
-/// Children that wait until all changes are heard that may have been made before them.
+/// Children that wait until all changes that may precede them are read.
 #[derive(Default)]
 pub(super) struct Children([Option<Faults>; 8]);
 
@@ -19,7 +20,7 @@ impl Children {
         self.0.iter().all(Option::is_none)
     }
 
-    /// Gives back the one for which there is no room.
+    /// Adds a child; gives it back if there is no room.
     pub fn add(&mut self, child: Faults) -> Option<Faults> {
         match self.0.iter_mut().find(|room| room.is_none()) {
             Some(room) => {
@@ -40,7 +41,8 @@ impl IntoIterator for Children {
     }
 }
 
-/// What is still to be copied into a child: where, for each page of `old` from `first` on; 0 stands for nowhere.
+/// The pages still to be copied into a child: the destination of each page of `old` from `first` on; 0 stands
+/// for none.
 struct Missing {
     places: Array<u64>,
     copied: Array<u32>,
@@ -49,8 +51,8 @@ struct Missing {
 
 /// Copies pages into a child.
 ///
-/// `places` are those of each page of `old` from `first` on that is in flight, the likeliest first: a fork and a `mremap`
-/// may be heard in another order than they were made.
+/// `places` are those of each page of `old` from `first` on that is in flight, the likeliest first: the events of a
+/// fork and a `mremap` may be read out of order.
 pub(super) fn fill<'a>(
     child: &Faults,
     count: usize,
@@ -67,7 +69,8 @@ pub(super) fn fill<'a>(
         for at in 0..count {
             missing.places[at] = if missing.copied[at] == 0 { place(at) } else { 0 };
         }
-        // What the program wishes to be empty in its children stays so. Without `/proc` the content counts more.
+        // Pages that the program wants empty in its children stay empty. Without `/proc` these are unknown, and
+        // the content is kept.
         let _ = mappings::wiped_on_fork(|span| missing.forget(span));
         missing.copy(child, old);
     }
@@ -105,7 +108,7 @@ impl Missing {
                     self.hear(child, at, old);
                     pauses.pause();
                 }
-                // Not there, or filled; or the child is gone.
+                // The page is not there, or is filled already; or the child is gone.
                 Some(_) => at += 1,
             }
         }
@@ -122,13 +125,13 @@ impl Missing {
                     }
                 }
                 Event::Forked(grandchild) => self.rest(at).copy(&grandchild, old),
-                // Who waits goes on when this is dropped.
+                // Waiting threads go on when this is dropped.
                 Event::Missing(_) | Event::Other(_) => {}
             }
         }
     }
 
-    /// What a child of the child misses: all that is not copied yet.
+    /// The pages that a child of the child misses: all that are not copied yet.
     fn rest(&self, at: usize) -> Missing {
         let count = self.places.len();
         let mut rest = Missing {

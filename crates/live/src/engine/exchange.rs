@@ -11,9 +11,9 @@ use crate::engine::wish::Target;
 use crate::pool::Expected;
 use crate::{Error, PAGE_BYTES, Pages};
 
-/// How often pages are tried that the kernel was busy with, or shares since a fork.
+/// The most tries for pages that the kernel was busy with, or that are shared since a fork.
 const ROUNDS: usize = 4;
-/// How often a change of the program's mappings that is under way is waited for, some milliseconds each time.
+/// The most waits for a change of the program's mappings that is under way, some milliseconds each.
 const REFUSALS: usize = 50;
 /// Pages in flight at a time while nobody waits for them.
 const QUIET_BATCH: usize = 2048;
@@ -21,8 +21,8 @@ const QUIET_BATCH: usize = 2048;
 impl Engine {
     /// Gives pages that are there other frames.
     ///
-    /// The whole piece is registered meanwhile, so that a mapping that is colored as a whole is not
-    /// divided, and the program's `mremap` of it works.
+    /// The whole piece is registered meanwhile. So a mapping that is colored as a whole is not
+    /// split, and the program's `mremap` of it works.
     ///
     /// # Safety
     /// As for [`color`](Engine::color).
@@ -79,13 +79,13 @@ impl Engine {
             };
             let faults = match self.another() {
                 Ok(faults) => faults,
-                // Some pages are done, and what was unlocked must be locked again.
+                // Some pages are done, and unlocked ranges must be locked again.
                 Err(_) if begun => break,
                 Err(error) => return Err(error),
             };
             if let Err(error) = exchange.register(faults) {
                 if begun {
-                    // Mapped anew meanwhile: what is there is the program's business.
+                    // The range was remapped meanwhile: its new content is the program's business.
                     break;
                 }
                 return Err(refused(piece, error));
@@ -102,8 +102,8 @@ impl Engine {
             if (0..exchange.len()).any(|at| exchange.state(at) == State::Unfit) {
                 unlocked.extend(self.unlock_program(piece));
             }
-            // Breaks the sharing with a child; fetches what was emptied. Where the program changed
-            // something meanwhile this fails, and so will the next pass, page by page.
+            // Breaks the sharing with a child; faults emptied pages in. If the program changed
+            // something meanwhile, this fails, and so will the next pass, page by page.
             let _ = sys::memory::populate(piece.span());
             exchange.retry();
             round += 1;

@@ -1,8 +1,8 @@
 //! Taking pages out, copying them, putting others in: the part during which threads may wait.
 //!
 //! While the range is registered a touch of an absent page stops the thread that does it, this one
-//! too. So nothing is touched here but the stack, areas of our own and the kernel: no heap, no
-//! static variable. What is known of each page lies in arrays that are mappings of their own.
+//! too. This code therefore touches only the stack, areas of our own and the kernel: no heap, no
+//! static variable. The state of each page lies in arrays that are mappings of their own.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use super::rules::{self, State};
 
 /// Pages that are looked at in one go, whether they are registered.
 pub(super) const VOID: usize = 512;
-/// How many moved parts of the range are remembered.
+/// The most moved parts of the range that are remembered.
 const MOVES: usize = 16;
 
 /// Lets others go on: shortly at first, then longer.
@@ -36,7 +36,7 @@ impl Pauses {
         }
     }
 
-    /// Some milliseconds: whatever is waited for may wait for something else.
+    /// Some milliseconds: the awaited thread may itself wait.
     pub fn many(self) -> bool {
         self.0 > 200
     }
@@ -44,19 +44,20 @@ impl Pauses {
 
 /// All that is touched while pages are in flight. It must lie on the stack.
 pub(super) struct Exchange {
-    /// The range and `old` are registered with it; dropped after each pass, which frees whoever still waits. It comes
-    /// before the areas: it must be gone when they are unmapped, or that would wait to be heard.
+    /// The range and `old` are registered with it; dropped after each pass, which wakes all waiters. It is declared
+    /// before the areas: it must be gone when they are unmapped, or the unmapping would wait for its event to be
+    /// read.
     pub(super) faults: Option<Faults>,
     /// Takes up the old page of each entry, at the entry's own number.
     pub old: Area,
     /// Holds the new page of each entry, at the entry's own number.
     pub fresh: Area,
-    /// Never touched: what is "moved" to ask whether a place is registered.
+    /// Never touched: the target of the "moves" that ask if a place is registered.
     pub(super) void: Void,
     /// The same by another number: taken where the program has closed the first, and given up for a child's userfaultfd
     /// where the process has no descriptor left.
     pub(super) spare: Option<Faults>,
-    /// Whether the program has closed both in this pass.
+    /// True if the program has closed both in this pass.
     pub(super) closed: bool,
     /// Parts of the range that `mremap` took elsewhere in this pass, and where.
     pub(super) moves: [Option<(Span, usize)>; MOVES],
@@ -65,10 +66,10 @@ pub(super) struct Exchange {
     pub(super) range: Span,
     /// Address of each page to exchange, ascending.
     pub(super) home: Array<u64>,
-    /// Where it is to be put: at home, but after a `mremap`.
+    /// The address to put it at: its home, except after a `mremap`.
     pub(super) target: Array<u64>,
     state: Array<u32>,
-    /// Words of threads that were seen in what was taken.
+    /// Words of threads that were seen in taken pages.
     pub(super) owed: Owed,
     /// The longest that pages were in flight.
     longest: Duration,
@@ -78,12 +79,12 @@ impl Exchange {
     /// Pages, by number within the range, ascending, and whether each has a new frame in `fresh`.
     ///
     /// # Safety
-    /// The range is the memory of somebody who agreed, private and anonymous, and stays so as far as the
-    /// events that are heard do not say otherwise. As long as pages are in flight ([`pass`](Exchange::pass)) it is registered
-    /// with a userfaultfd, or nobody else touches it.
+    /// The range is the memory of an owner who agreed, private and anonymous, and stays so unless the events read say
+    /// otherwise. As long as pages are in flight ([`pass`](Exchange::pass)) it is registered with a userfaultfd, or
+    /// nobody else touches it.
     ///
     /// # Errors
-    /// There is no memory, or no addresses, for what is remembered of each page.
+    /// There is no memory, or no address space, for the record of each page.
     pub unsafe fn new(
         range: Span,
         pages: impl ExactSizeIterator<Item = (usize, bool)>,
@@ -121,8 +122,8 @@ impl Exchange {
         self.longest
     }
 
-    /// Whether anything that is touched while pages are in flight lies in a range: where the program
-    /// unmapped it a moment ago, our own new mappings may have taken its place.
+    /// Returns whether a range holds anything that is touched while pages are in flight: if the
+    /// program just unmapped part of it, our own new mappings may have taken that place.
     pub fn meets(&self, range: Span) -> bool {
         let places = [
             self.old.span(),
@@ -146,12 +147,12 @@ impl Exchange {
         State::from_number(self.state[at])
     }
 
-    /// Whether the last pass ended before it came to all pages.
+    /// Returns whether the last pass ended before it came to all pages.
     pub fn interrupted(&self) -> bool {
         (0..self.len()).any(|at| self.state(at) == State::Todo)
     }
 
-    /// Whether a page is in a state that another pass may change.
+    /// Returns whether a page is in a state that another pass may change.
     pub fn unfinished(&self) -> bool {
         (0..self.len()).any(|at| matches!(self.state(at), State::Again | State::Busy | State::Unfit))
     }
@@ -165,7 +166,7 @@ impl Exchange {
         }
     }
 
-    /// Registers the range, and `old` with it, since only what is registered together waits for the same changes.
+    /// Registers the range, and `old` with it, since only spans registered together wait for the same changes.
     ///
     /// Pre: `faults` reports events. Post, but for an error: [`pass`](Exchange::pass) may begin.
     pub fn register(&mut self, faults: Faults) -> io::Result<()> {
@@ -181,8 +182,9 @@ impl Exchange {
         both
     }
 
-    /// Exchanges all pages that are to do, so many at a time. It ends before all are done where somebody waits for its end:
-    /// a [change](sys::changes) of the program's mappings, or who joins a thread that the kernel could not say to have ended.
+    /// Exchanges all pages that are to do, so many at a time. It ends early if somebody waits for its end: a
+    /// [change](sys::changes) of the program's mappings, or a thread that joins one whose end the kernel could not
+    /// write.
     ///
     /// Pre: [registered](Exchange::register). Post: no longer; no page is `Taken`, nothing is owed.
     pub fn pass(&mut self, batch: usize, turn: &Pass) {
@@ -213,7 +215,7 @@ impl Exchange {
                 }
             }
             if self.closed {
-                // What was mapped since is not known to be registered.
+                // Mappings made since are not known to be registered.
                 self.retire(0, count, State::Again);
                 break;
             }
@@ -238,10 +240,10 @@ impl Exchange {
         self.owed.note(|word| old.word(at, word), place);
     }
 
-    /// All that is registered, one by one: a child that was made meanwhile has the descriptor, too, and keeps alive
-    /// whatever goes with it alone. For the same reason the descriptor is closed only when every fork that copied the
-    /// range was heard: closing ours does not wake a fork whose child has it, and it would wait for ever, with the
-    /// allocator's locks.
+    /// Unregisters all spans, one by one: a child that was made meanwhile has the descriptor, too, and keeps
+    /// registrations alive that only a close would end. For the same reason the descriptor is closed only when the
+    /// events of all forks that copied the range are read: closing ours does not wake a fork whose child has it, and
+    /// that fork would wait for ever, with the allocator's locks.
     pub(super) fn unregister(&mut self) {
         let count = self.len();
         if let Some(faults) = self.faults.as_ref() {
@@ -256,7 +258,8 @@ impl Exchange {
                 if self.settled() {
                     break;
                 }
-                // A fork copied the range before it was unregistered, and has not said so yet.
+                // A fork copied the range before it was unregistered, and its event has not come
+                // yet.
                 std::thread::yield_now();
                 continue;
             }
@@ -268,7 +271,7 @@ impl Exchange {
         self.spare = None;
     }
 
-    /// A span, and what `mremap` let it grow by, of which no event comes.
+    /// Unregisters a span, and its growth by `mremap`, for which no event comes.
     fn unregister_grown(&self, faults: &Faults, mut span: Span) {
         loop {
             let _ = faults.unregister(span);
@@ -283,7 +286,7 @@ impl Exchange {
         }
     }
 
-    /// Leaves out the pages whose place is not registered: what is mapped into a hole after the range was registered
+    /// Leaves out the pages whose place is not registered: a mapping made in a hole after the range was registered
     /// is not, and no event would report its changes.
     fn verify(&mut self) {
         let (mut at, count) = (0, self.len());
@@ -324,7 +327,7 @@ impl Exchange {
         self.verify_part(middle, end);
     }
 
-    /// What is still to do is not done now.
+    /// Gives every page of a range that is still to do this state.
     fn retire(&mut self, start: usize, end: usize, state: State) {
         for at in start..end {
             if self.state(at) == State::Todo {
@@ -333,9 +336,9 @@ impl Exchange {
         }
     }
 
-    /// A flight as soon as nobody forks. Who forks may wait for a lock (the allocator's, say) whose holder waits
-    /// for a page that was never used, or for its `munmap` to be heard: these are served meanwhile. None where a holder may
-    /// wait for the end of the pass.
+    /// A flight as soon as nobody forks. A forking thread may wait for a lock (the allocator's, say) whose holder waits
+    /// for a page that was never used, or for its `munmap` event to be read: these are served meanwhile. `None` if a
+    /// holder may wait for the end of the pass.
     fn begin(&mut self, at: usize, turn: &Pass) -> Option<Flight> {
         loop {
             self.hear(at, at);
@@ -350,8 +353,8 @@ impl Exchange {
         }
     }
 
-    /// How far it came. Where a change is unheard nothing more is taken: who made it may wait long for a cpu, and
-    /// who touches what has been taken would wait with it.
+    /// Returns how far it came. It takes nothing more while a change is unread: the thread that made the change
+    /// may wait long for a cpu, and threads that touch taken pages would wait with it.
     pub(super) fn take(&mut self, start: usize, end: usize) -> usize {
         let mut at = start;
         while at < end {
@@ -413,8 +416,8 @@ impl Exchange {
             match progress.stop.filter(|_| put < count) {
                 None => {}
                 Some(_) if self.reopened() => {}
-                // Somebody changes the mappings and waits until we have heard of it. (The kernel looks for the place
-                // first, and only then whether anything is unheard.)
+                // A thread changes the mappings and waits until we have read its event. (The kernel looks for the
+                // place first, and only then for unread changes.)
                 Some(Stop::Again) => self.hear_after(start, end, &mut pauses),
                 Some(Stop::Hole | Stop::Unfit) if !self.settled() => self.hear_after(start, end, &mut pauses),
                 Some(_) => self.put_content(start, end, at),
@@ -423,7 +426,7 @@ impl Exchange {
         self.bury(start, end);
     }
 
-    /// What was unmapped in flight is not put in anywhere, so that nothing has made sure that all is heard: a child may
+    /// A page unmapped in flight is not put in anywhere, so no call has ensured that all events are read: a child may
     /// have been made before.
     fn bury(&mut self, start: usize, end: usize) {
         let mut pauses = Pauses::default();
@@ -440,7 +443,8 @@ impl Exchange {
         }
     }
 
-    /// How many entries from `at` on are in this state, and next to each other at these addresses.
+    /// The number of entries from `at` on that are in this state, and next to each other at these
+    /// addresses.
     fn run(&self, places: &Array<u64>, state: State, at: usize, end: usize) -> usize {
         let next = |&(count, page): &(usize, usize)| {
             self.state(page) == state && places[page] == places[at] + (count * PAGE) as u64

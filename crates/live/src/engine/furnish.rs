@@ -1,5 +1,5 @@
 //! Bringing frames of the wanted colors to absent pages: from the supply, then from the own pool,
-//! and looked at afterwards.
+//! and checked afterwards.
 
 use sys::memory;
 
@@ -7,15 +7,15 @@ use super::{Engine, Placing};
 use crate::pool::Expected;
 use crate::{Error, PAGE_BYTES, Pages};
 
-/// How often a page is tried whose frame came out wrong.
+/// The most tries for a page whose frame came out wrong.
 const ROUNDS: usize = 8;
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Furnished {
-    /// Whether each page has a frame of the wanted color.
+    /// True for each page that has a frame of the wanted color.
     pub right: Vec<bool>,
-    /// How many frames came from the first supply.
+    /// The number of frames that came from the first supply.
     pub supplied: usize,
 }
 
@@ -27,7 +27,7 @@ impl Engine {
     /// Errors: where frames run out; some pages may have frames then, all of them still full of zeros.
     ///
     /// # Safety
-    /// Nobody touches the pages, which hold zeros only. With [`Expected::Any`] the caller writes them over as
+    /// Nobody touches the pages, which hold only zeros. With [`Expected::Any`] the caller writes them over as
     /// a whole before anybody else sees them.
     pub(super) unsafe fn furnish(
         &mut self,
@@ -80,7 +80,8 @@ impl Engine {
         Ok(done)
     }
 
-    /// Which pages have the wanted color: by the page map where it shows frames, else as the supply or the pool reported.
+    /// The pages that have the wanted color: by the page map if it shows frames, else as the supply or the pool
+    /// reported.
     fn look(&self, pages: Pages, want: &[u16], reported: &[Option<u16>], right: &mut [bool]) -> Result<(), Error> {
         let seen = self.colors_of(pages)?;
         for (at, right) in right.iter_mut().enumerate() {
@@ -106,7 +107,7 @@ impl Engine {
     }
 }
 
-/// What there is to say of a supply that had too few frames.
+/// The message about a supply that had too few frames.
 fn lacking(frames: usize, of: usize, collects: bool) -> Option<String> {
     let instead = match collects {
         true => "this process collected them for itself, more slowly",

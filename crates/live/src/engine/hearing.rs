@@ -1,4 +1,4 @@
-//! What is heard of a range while its pages are exchanged, and what becomes of them by it.
+//! The events of a range while its pages are exchanged, and their effect on these pages.
 //!
 //! The rules of `flight` hold here too: no heap, no static variable.
 
@@ -10,19 +10,19 @@ use super::children::{self, Children};
 use super::flight::{Exchange, Pauses};
 use super::rules::{self, State};
 
-/// Events that are heard in a row.
+/// The most events that are read in a row.
 const EVENTS: usize = 1_000;
 
 impl Exchange {
-    /// Whether all changes that have been made are heard: what the kernel said of a place just before is then true of
+    /// Returns whether all changes made so far have been read: the kernel's last answer about a place then holds for
     /// where the page belongs.
     pub(super) fn settled(&self) -> bool {
         let faults = self.faults.as_ref();
         faults.is_none_or(|faults| faults.holds(self.old.part(0, 1), &self.void) != Err(Stop::Again))
     }
 
-    /// Another place for a page whose own is gone: if two threads moved it, one after the other, their calls may have
-    /// been heard in the other order.
+    /// Another place for a page whose own is gone: if two threads moved it, one after the other, their events may
+    /// have been read in the other order.
     pub(super) fn moved_to(&self, start: usize, end: usize, at: usize) -> Option<u64> {
         let [home, target] = [self.home[at], self.target[at]].map(|place| place as usize);
         let moves = self.moves.iter().flatten();
@@ -41,7 +41,7 @@ impl Exchange {
         pauses.pause();
     }
 
-    /// Hears what happened to the range while `start..end` are in flight.
+    /// Reads the events of the range while `start..end` are in flight.
     pub(super) fn hear(&mut self, start: usize, end: usize) {
         let mut children = Children::default();
         for _ in 0..EVENTS {
@@ -91,7 +91,7 @@ impl Exchange {
             let page = Span::new(address, PAGE);
             // SAFETY: it is none of the pages in flight, as was just seen; all others are in their place.
             if unsafe { faults.zero(page) }.stop.is_some() {
-                // Has one by now, or cannot be helped: the thread looks again.
+                // The page is there by now, or cannot be helped: the thread looks again.
                 let _ = faults.wake(page);
             }
         }
@@ -118,20 +118,22 @@ impl Exchange {
 
     /// Pages in flight follow; the others are left alone.
     fn moved(&mut self, from: Span, to: usize) {
-        // What does not fit goes with the descriptor.
+        // A move that does not fit here is handled when the descriptor is given up.
         if let Some(room) = self.moves.iter_mut().find(|room| room.is_none()) {
             *room = Some((from, to));
         }
         let there = Span::new(to, from.bytes);
         for at in 0..self.len() {
             let place = self.target[at];
-            // What came there before was unmapped for that, which was not believed (`rules::unmapped`).
+            // The page that had come there was unmapped to make room, which was not believed
+            // (`rules::unmapped`).
             if self.state(at) == State::Taken && place != self.home[at] && there.contains(place as usize) {
                 self.set(at, State::Cut);
                 self.target[at] = self.home[at];
             }
         }
-        // Who came there by a move, and who is at home there: the former was heard of too early and stays.
+        // If a page that came there by a move and a page at home there claim one place, the move was read
+        // too early: the former stays.
         for guests in [true, false] {
             for at in 0..self.len() {
                 let (state, place) = (self.state(at), self.target[at]);
@@ -146,14 +148,14 @@ impl Exchange {
         }
     }
 
-    /// Whether a page in flight belongs to this place, where it was taken.
+    /// Returns whether a page in flight belongs to this place, where it was taken.
     fn native(&self, place: u64) -> bool {
         let at = self.home.binary_search(&place);
         at.is_ok_and(|at| self.state(at) == State::Taken && self.target[at] == place)
     }
 
-    /// A child has the pages in flight, too: they are missing there, and are copied there. What was unmapped comes last: its
-    /// place may be another's.
+    /// A child has the pages in flight, too: they are missing there, and are copied there. Unmapped pages come last:
+    /// another page may have their place.
     fn fill_child(&self, child: Faults, start: usize, end: usize) {
         for state in [State::Taken, State::Cut] {
             if (start..end).any(|at| self.state(at) == state) {

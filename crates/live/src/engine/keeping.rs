@@ -1,6 +1,5 @@
-//! Keeping pages where they are: no merging to huge pages, and locked in memory for who asks for
-//! that. Unasked nothing is locked: it would change what the program may do with its memory (locked pages cannot
-//! be emptied) and use up its limit.
+//! Keeping pages where they are: no merging to huge pages, and locked in memory on request. Without a request
+//! nothing is locked: a lock would restrict the program (locked pages cannot be emptied) and use up its limit.
 
 use sys::memory::{self, Span};
 
@@ -8,7 +7,7 @@ use super::survey::Survey;
 use super::{Engine, Lock};
 use crate::{Error, PAGE_BYTES, Pages};
 
-/// What the program itself has locked.
+/// The pages that the program itself has locked.
 pub(super) struct Locked {
     span: Span,
     /// Only from when pages are touched (`MLOCK_ONFAULT`).
@@ -18,8 +17,8 @@ pub(super) struct Locked {
 impl Engine {
     /// Keeps the kernel from merging the range's pages, where it might.
     ///
-    /// Where the range is only part of a mapping that would divide it. So it is done there only if
-    /// huge pages are about.
+    /// If the range is only part of a mapping, this would split the mapping. It is then done only
+    /// if huge pages are in use.
     pub(super) fn keep_small(&self, range: Pages, survey: &Survey) -> Result<(), Error> {
         let about = || {
             let always = sys::pages::huge_pages(&sys::Root::default()).is_ok_and(|huge| huge.enabled == "always");

@@ -1,8 +1,8 @@
-//! A search through all orders in which a program of two threads and the engine can take their steps: whatever a thread
-//! reads is what the program put there, in a child too, and nobody waits for ever.
+//! A search through all interleavings of a program of two threads and the engine: every read finds the program's last
+//! write, in a child too, and no thread waits for ever.
 //!
-//! The kernel is modelled as far as the README beside this crate says what the engine relies on. What pages become is
-//! decided by `rules`, as in the engine.
+//! The model of the kernel has the properties that the README beside this crate lists. `rules` decides the state of
+//! each page, as in the engine.
 
 use std::collections::HashSet;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ const PLACES: usize = 3;
 const PAGES: usize = 2;
 const THREADS: usize = 2;
 
-/// What a page holds: nothing, the first content of a place, or what was written there later.
+/// The content of a page: nothing, the first content of a place, or a later write.
 type Content = u8;
 const ZEROS: Content = 0;
 const WRITTEN: Content = 10;
@@ -26,7 +26,7 @@ struct Place {
     registered: bool,
     /// `None`: absent.
     page: Option<Content>,
-    /// What the program must find.
+    /// The content that the program must find.
     truth: Content,
 }
 
@@ -38,7 +38,7 @@ enum Event {
     Forked,
 }
 
-/// How far an event has come with which a thread waits to be heard.
+/// The progress of an event that a thread waits on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Waiting {
     /// The change is made and others see it; the event is not in the queue yet.
@@ -48,7 +48,7 @@ enum Waiting {
     Heard,
 }
 
-/// What a thread of the program has in progress: events, and how far the first one is.
+/// The changes that a thread of the program has in progress: events, and how far the first one is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Thread {
     events: [Option<Event>; 2],
@@ -76,7 +76,7 @@ struct World {
     pages: [State; PAGES],
     target: [usize; PAGES],
     old: [Option<Content>; PAGES],
-    /// Where a page may have come to be, as far as moves were heard.
+    /// The places that a page may have reached, as far as moves were read.
     reached: [[bool; PLACES]; PAGES],
     /// A child as it was made, which the engine has not filled yet.
     child: Option<[Option<Place>; PLACES]>,
@@ -86,16 +86,16 @@ struct World {
     writes: u8,
 }
 
-/// What the engine does.
+/// The variants of the engine.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// What is taken is registered with the userfaultfd that takes: not while a change is unheard.
+    /// Taken pages are registered with the userfaultfd that takes: not while a change is unread.
     fenced: bool,
-    /// Whether a place is registered is asked once it ought to be.
+    /// The registration of a place is checked once it is due.
     verified: bool,
-    /// That a place is not there is believed only when everything is heard.
+    /// The absence of a place is believed only when all events are read.
     settled: bool,
-    /// Forks are heard, and children filled.
+    /// Forks are read, and children filled.
     forks: bool,
 }
 
@@ -131,13 +131,13 @@ impl World {
         }
     }
 
-    /// What the kernel counts as `mmap_changing`.
+    /// The kernel's `mmap_changing`.
     fn unheard(&self) -> bool {
         self.threads.iter().any(|thread| thread.waiting.is_some())
     }
 
-    /// Whether the `mremap` that brought this place has not returned. Threads write there already, but do not change the
-    /// mapping: nobody knows of it yet.
+    /// Returns whether the `mremap` that brought this place has not returned. Threads write there already, but do not
+    /// change the mapping: nobody knows of it yet.
     fn arriving(&self, place: usize) -> bool {
         let arrives = |event: &Option<Event>| matches!(event, Some(Event::Moved(_, to)) if *to == place);
         self.threads.iter().any(|thread| thread.events.iter().any(arrives))
@@ -147,7 +147,7 @@ impl World {
         self.pages.contains(&State::Cut)
     }
 
-    /// Whether somebody empties this place just now, so that its content is either.
+    /// Returns whether a thread is emptying this place just now, so that either content is right.
     fn emptying(&self, place: usize) -> bool {
         self.threads
             .iter()
@@ -159,7 +159,7 @@ impl World {
             let Some(place) = place else { continue };
             let found = match place.page {
                 Some(content) => content,
-                // Who touches it waits.
+                // A thread that touches it waits.
                 None if place.registered => continue,
                 None => ZEROS,
             };
@@ -195,7 +195,7 @@ impl World {
         Ok(next)
     }
 
-    /// A thread whose event was heard goes on.
+    /// Resumes a thread whose event was read.
     fn wake(&mut self, thread: usize) {
         let events = &mut self.threads[thread].events;
         let heard = events[0].take();
@@ -215,7 +215,7 @@ impl World {
         self.threads[thread].waiting = self.threads[thread].events[0].map(|_| Waiting::Made);
     }
 
-    /// What a thread can do that waits for nothing.
+    /// The next worlds after a step of a thread that waits for nothing.
     fn act(&self, thread: usize, rules: Rules, next: &mut Vec<World>) {
         let mut change = |events: &dyn Fn(&mut World) -> Vec<Event>| {
             if self.changes > 0 {
@@ -377,7 +377,7 @@ impl World {
             }
             Step::Drain if !self.queue.is_empty() => return Ok(hear(world)),
             Step::Drain => {
-                // The descriptor is closed: whoever still waits goes on.
+                // Closing the descriptor wakes all waiters.
                 for place in world.places.iter_mut().flatten() {
                     place.registered = false;
                 }
@@ -440,7 +440,7 @@ impl World {
         true
     }
 
-    /// The place of a page is gone. Two threads' moves may have been heard in another order than they were made.
+    /// The place of a page is gone. The moves of two threads may have been read out of order.
     fn elsewhere(&mut self, page: usize) {
         let flies = |at: usize| (0..PAGES).any(|page| self.pages[page] == State::Taken && self.target[page] == at);
         let free =
@@ -451,7 +451,7 @@ impl World {
         }
     }
 
-    /// Copies what a child misses, and lets it go on.
+    /// Copies a child's missing pages, and lets it go on.
     fn fill_child(&mut self, rules: Rules) -> Result<(), String> {
         let Some(mut child) = self.child.take() else {
             return Ok(());
@@ -484,7 +484,7 @@ impl World {
     }
 }
 
-/// Goes through all worlds; how many there are, or what is wrong with one, and how it came to be.
+/// Searches all worlds. Returns their number, or the error of one and the steps to it.
 fn search(start: World, rules: Rules) -> Result<usize, String> {
     let mut seen = HashSet::new();
     let mut open = vec![start];
@@ -503,8 +503,8 @@ fn search(start: World, rules: Rules) -> Result<usize, String> {
     Ok(seen.len())
 }
 
-/// Changes of mappings, and forks, while the two pages are exchanged. (With three, chains of `mremap` and `madvise` upon the
-/// same place by two threads can bring back what was emptied.)
+/// Changes of mappings, and forks, while the two pages are exchanged. (With three, chains of `mremap` and `madvise`
+/// upon the same place by two threads can bring back emptied content.)
 const CHANGES: u8 = 2;
 
 /// Places that are mapped at first.
@@ -523,7 +523,7 @@ fn no_order_of_steps_loses_a_page_or_brings_one_back() {
     }
 }
 
-/// The search finds what each rule is for.
+/// Without any one rule the search finds an error.
 #[test]
 fn without_any_of_the_rules_something_is_lost() {
     let without: [(&str, Rules); 5] = [

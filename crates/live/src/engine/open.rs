@@ -1,4 +1,4 @@
-//! Finding out what works here.
+//! Probing for the means that work here.
 
 use sys::faults::{Door, Faults, Scope};
 use sys::frames::Pagemap;
@@ -12,11 +12,12 @@ use crate::{Error, Source};
 const HUGE_PAGE_BITS: u32 = 21;
 
 impl Engine {
-    /// Finds out what works here. Fails where no means at all is left, or where a means that the
+    /// Probes for the means that work here. Fails if no means is left, or if a means that the
     /// configuration forces does not work.
     pub fn open(config: Config) -> Result<Engine, Error> {
         config.colors.check()?;
-        // Not in the first pass: a fork that is under way holds the lock of its handlers, and may wait for the engine.
+        // The first pass would be too late: a fork under way holds the lock of its handlers, and may wait for the
+        // engine.
         sys::forks::watch().map_err(Error::system("registering handlers of fork"))?;
         let pagemap = Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?;
         let visible = Pagemap::own_numbers_visible() && config.knowledge != Some(Knowledge::HugePages);
@@ -70,8 +71,8 @@ impl Engine {
         })
     }
 
-    /// In a child of fork opens everything anew: what the parent opened concerns the parent's
-    /// memory, and the pool is empty here. The supply is not taken along.
+    /// Reopens everything in a child of fork: the parent's descriptors concern the parent's memory,
+    /// and the pool is empty here. The supply is not taken along.
     pub(super) fn renew(&mut self) -> Result<(), Error> {
         if self.process == std::process::id() {
             return self.reopen();
@@ -88,7 +89,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Opens anew what the program has closed, which knows nothing of it (`closefrom`).
+    /// Reopens descriptors that the program has closed unknowingly (`closefrom`).
     fn reopen(&mut self) -> Result<(), Error> {
         if !self.pagemap.is_ours() {
             self.pagemap = Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?;
@@ -194,7 +195,7 @@ fn placing(
     Ok(chosen)
 }
 
-/// Whether ranges that others use can be colored.
+/// Returns whether ranges that others use can be colored.
 fn running(stage: Option<&Faults>, reasons: &mut Vec<String>) -> bool {
     let (works, why) = match stage {
         None => (false, "no, it needs UFFDIO_MOVE"),
@@ -210,7 +211,7 @@ fn running(stage: Option<&Faults>, reasons: &mut Vec<String>) -> bool {
     works
 }
 
-/// Whether children that no handler sees have all pages.
+/// Returns whether children that no handler sees have all pages.
 fn forks(stage: Option<&Faults>, reasons: &mut Vec<String>) -> bool {
     let heard = stage.is_some_and(Faults::hears_forks);
     reasons.push(if heard {

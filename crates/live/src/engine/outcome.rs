@@ -1,33 +1,33 @@
-//! What came of it.
+//! The outcome of coloring and repairing.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What [`color`](crate::Engine::color) did.
+/// The result of [`color`](crate::Engine::color).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Pages that were to have a color.
     pub pages: usize,
-    /// Of these, pages that had frames of a color wished for already and kept them.
+    /// The part of these pages that had frames of a wished color already and kept them.
     pub kept: usize,
-    /// Pages that were absent before the call and have a frame of a color wished for now. Whether they had
-    /// another in between is no matter: without a supply it is often cheaper to take what the kernel
-    /// gives and to exchange what is wrong.
+    /// Pages that were absent before the call and have a frame of a color wished for now. They may have
+    /// had another in between: without a supply it is often cheaper to take the kernel's frames and
+    /// exchange wrong ones.
     pub filled: usize,
     /// Pages that got a frame of a color wished for in exchange for theirs.
     pub exchanged: usize,
-    /// Of `filled` and `exchanged`, pages whose frames came from the first supply (the daemon).
+    /// The pages of `filled` and `exchanged` whose frames came from the first supply (the daemon).
     pub supplied: usize,
     /// Pages that do not have a color wished for, and why; their content is right.
     pub left: Vec<Left>,
-    /// Whether the range is locked in memory.
+    /// True if the range is locked in memory.
     pub locked: bool,
-    /// The longest that pages were on their way, while whoever touched them waited.
+    /// The longest time that pages were in flight, while threads that touched them waited.
     pub longest: Duration,
 }
 
 impl Done {
-    /// Whether every page has a color wished for.
+    /// Returns whether every page has a color wished for.
     pub fn complete(&self) -> bool {
         self.left.is_empty()
     }
@@ -68,7 +68,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// What colors the pages of a range have.
+/// The colors of the pages of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     pub pages: usize,
@@ -84,7 +84,7 @@ pub struct Census {
     pub by_color: Vec<u64>,
 }
 
-/// What [`repair`](crate::Engine::repair) found and did.
+/// The findings and repairs of [`repair`](crate::Engine::repair).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// Pages that had a frame of another color, or one that the supply does not know of.

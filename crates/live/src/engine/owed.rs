@@ -1,15 +1,16 @@
-//! Words that name threads, in pages that were in flight: where the kernel may have missed that a thread ended.
+//! Words that name threads, in pages that were in flight: the kernel may have failed to write a thread's end there.
 //!
-//! The invariant: *whoever waits for a thread's end hears of it.* The kernel says it by a write into the thread's
-//! descriptor, and into the robust mutexes that the thread held, and wakes the waiters for the word. It does not wait for a page
-//! then. So
+//! The invariant: *a thread that waits for another's end is woken.* The kernel reports an end by a write into the
+//! thread's descriptor, and into the robust mutexes that the thread held, and wakes the waiters on the word. It does
+//! not wait for a page then. So
 //!
-//! 1. what was taken is searched for such words, as it was when it was taken: a word that was written before is found, and
-//!    a thread that writes one later waits until the page is back. A thread begins to run only when its number is in its descriptor;
+//! 1. the content of taken pages is searched for such words: a word that was written before is found, and a thread that
+//!    writes one later waits until the page is back. A thread begins to run only when its number is in its descriptor;
 //! 2. a word whose thread runs once its page is back is left to the kernel;
 //! 3. a word whose thread is ending is looked at again, until the thread has ended or the word has changed;
-//! 4. a word that still names a thread that has ended is the engine's to write;
-//! 5. the waiters for a word that the kernel had written when the page was taken are woken: the kernel may have tried in vain.
+//! 4. the engine writes a word that still names a thread that has ended;
+//! 5. the engine wakes the waiters on a word that the kernel had written before the page was taken: the kernel may have
+//!    tried in vain.
 //!
 //! `owed/model.rs` searches all orders of the steps of an engine, two threads that use one stack one after the other, and the thread
 //! that joins them. The rules of `flight` hold here too but for [`Owed::settle`]: no heap, no static variable.
@@ -34,7 +35,7 @@ const THREADS: usize = 1 << 14;
 const LONGEST: Duration = Duration::from_millis(10);
 
 pub(super) struct Owed {
-    /// `None` where the C library is one whose descriptors are not known.
+    /// `None` if the descriptors of this C library are not known.
     layout: Option<Layout>,
     /// Address, and number of the thread with a bit for a mutex.
     words: Array<[u64; 2]>,
@@ -42,18 +43,18 @@ pub(super) struct Owed {
     /// Threads that were there before the pages were taken.
     threads: Array<u32>,
     known: usize,
-    /// When the first word was noted of those that are not settled.
+    /// The time at which the first unsettled word was noted.
     since: Option<Instant>,
 }
 
 const MUTEX: u64 = 1 << 32;
 
-/// What becomes of a word that named a thread when its page was taken.
+/// The fate of a word that named a thread when its page was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// The kernel has written it, or will.
     Nothing,
-    /// It is not known yet.
+    /// It is not known yet if the kernel will write it.
     Later,
     /// It is written now.
     Now,
@@ -81,7 +82,7 @@ impl Owed {
         })
     }
 
-    /// What is touched here while pages are registered.
+    /// The memory that this touches while pages are registered.
     pub fn spans(&self) -> [Span; 2] {
         [
             Span::new(self.words.as_ptr() as usize, size_of_val(&*self.words)),
@@ -94,7 +95,7 @@ impl Owed {
     pub fn look(&mut self) {
         self.known = 0;
         let (threads, known) = (&mut self.threads, &mut self.known);
-        // Where they cannot be listed those that still run are known all the same (`note`).
+        // If they cannot be listed, those that still run are known all the same (`note`).
         let _ = listing::visit(Path::new("/proc/self/task"), |thread| {
             if *known < THREADS {
                 threads[*known] = thread;
@@ -122,11 +123,11 @@ impl Owed {
         });
     }
 
-    /// Whether the pass must end for what is owed. What is left to the kernel is forgotten.
+    /// Returns whether the pass must end for owed words. Words left to the kernel are forgotten.
     ///
     /// Pre: no page is in flight.
     pub fn due(&mut self) -> bool {
-        // Whether a word has changed cannot be seen while its page may be missing.
+        // A word whose page may be missing cannot be checked for changes.
         let stays = |word: Word| word.thread == 0 || due(owed::life(word.thread), || true) != Due::Nothing;
         self.keep(|_, word| stays(word));
         let named = (0..self.count).any(|at| self.words[at][1] as u32 != 0);
@@ -134,7 +135,8 @@ impl Owed {
         named || self.count > 0 && self.since.is_some_and(|since| since.elapsed() > LONGEST)
     }
 
-    /// Writes what the kernel has missed, and wakes the waiters. Waits for threads that are ending.
+    /// Makes up the writes that the kernel has missed, and wakes the waiters. Waits for threads
+    /// that are ending.
     ///
     /// Pre: nothing is registered that this thread serves. Post: nothing is owed.
     pub fn settle(&mut self) {
@@ -268,7 +270,7 @@ mod tests {
         while MAY_END.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        // Until it waits in the kernel.
+        // The loop ends when the thread waits in the kernel.
         std::thread::sleep(std::time::Duration::from_millis(50));
         let pages = (0..PAGES).map(|page| (page, true));
         // SAFETY: the place is the test's own, and the thread touches nothing of it.

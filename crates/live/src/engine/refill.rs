@@ -1,5 +1,5 @@
 //! Giving pages with content other frames without moving any: the content is saved, the pages are
-//! emptied and filled anew, and the content is written back. For nobody else's eyes meanwhile.
+//! emptied and refilled, and the content is written back. No other thread may look meanwhile.
 
 use sys::memory::{self, Area, Size};
 
@@ -47,8 +47,8 @@ impl Engine {
         let saved = Area::map(pages.bytes(), Size::Small);
         let mut saved = saved.map_err(Error::system("mapping memory to save pages"))?;
         memory::read(pages.span(), &mut saved, 0).map_err(Error::system("saving the content of pages"))?;
-        // Where one mapping is refused, those before it have been emptied all the same: from here on nothing
-        // returns before the content is back.
+        // If one mapping is refused, those before it have been emptied already: from here on, the function
+        // must restore the content before it returns.
         let mut unlocked = Vec::new();
         // SAFETY: the content is saved and comes back below; nobody else touches the pages until then.
         let mut emptied = unsafe { memory::discard(pages.span()) };
@@ -63,7 +63,7 @@ impl Engine {
             // SAFETY: they have just been emptied, and nobody else touches them.
             unsafe { self.furnish(pages, &want, Expected::Zeros, Placing::Refill) }
         });
-        // Whatever came of it, the content is written back; absent pages get frames by that.
+        // After an error too, the content is written back; absent pages get frames by that.
         // SAFETY: it is their own content, and nobody else touches them.
         let written = unsafe { memory::write(pages.span(), &saved, 0) };
         self.relock(&unlocked);

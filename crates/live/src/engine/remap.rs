@@ -1,6 +1,6 @@
-//! Giving pages other frames by `mremap`, where nothing better works: the content is copied to
-//! pages of the pool, and these take the place of the old ones. Each run of neighbouring frames
-//! becomes a mapping of its own, so that it is counted first.
+//! Giving pages other frames by `mremap`, if nothing better works: the content is copied to pages
+//! of the pool, and these take the place of the old ones. Each run of neighbouring frames becomes a
+//! mapping of its own, so the runs are counted first.
 
 use sys::mappings;
 use sys::memory;

@@ -1,5 +1,5 @@
-//! Bringing content back where the way that is meant for it is barred: the new page does not fit, or the program has
-//! closed our userfaultfd.
+//! Bringing content back when the normal way is barred: the new page does not fit, or the program has closed our
+//! userfaultfd.
 //!
 //! The rules of `flight` hold here too: no heap, no static variable.
 
@@ -13,13 +13,13 @@ use super::rules::State;
 const CLOSED: i32 = 9;
 
 impl Exchange {
-    /// The last resort, where the new page cannot be put in (their mappings do not fit each other any
-    /// more, or the place is gone): brings the content back in whatever frame.
+    /// The last resort if the new page cannot be put in (the mappings no longer fit each other, or
+    /// the place is gone): brings the content back in any frame.
     pub(super) fn put_content(&mut self, start: usize, end: usize, at: usize) {
         let mut pauses = Pauses::default();
         // The old page itself may be put in below, and `old` not be touched then.
         self.owe(at);
-        // Events may say that the page is wanted no more, or elsewhere.
+        // Events may tell that the page is no longer wanted, or wanted elsewhere.
         while self.state(at) == State::Taken {
             let Some(faults) = self.faults.as_ref() else { return };
             let to = Span::new(self.target[at] as usize, PAGE);
@@ -45,16 +45,16 @@ impl Exchange {
         }
     }
 
-    /// Whether the userfaultfd is open.
+    /// Returns whether the userfaultfd is open.
     pub(super) fn open(&self) -> bool {
         self.faults.as_ref().is_some_and(Faults::is_ours)
     }
 
-    /// Whether there is a userfaultfd again, after the program has closed the one that there was: it knows nothing of it
+    /// Returns whether there is a userfaultfd again, after the program has closed the old one unknowingly
     /// (`closefrom`).
     ///
-    /// By its other number it is the same, and nobody has noticed. Where that is closed, too, nothing is registered any
-    /// more, and who touches a page in flight finds zeros until another one is registered.
+    /// Its other descriptor is the same userfaultfd, and no thread has noticed. If the program closed that too, no span
+    /// is registered any more, and a thread that touches a page in flight finds zeros until a new one is registered.
     pub(super) fn reopened(&mut self) -> bool {
         let Some(faults) = self.faults.as_ref().filter(|faults| !faults.is_ours()) else {
             return false;
@@ -79,8 +79,8 @@ impl Exchange {
         true
     }
 
-    /// Writes a page's content over what is in its place, unless that is something else than zeros: somebody has
-    /// touched it while nothing was registered, and what he wrote is newer.
+    /// Writes a page's content to its place if the place holds zeros. Other content is newer: a thread wrote it
+    /// while no span was registered.
     fn write_over(&mut self, at: usize) {
         let to = Span::new(self.target[at] as usize, PAGE);
         let blank =
@@ -131,7 +131,7 @@ mod tests {
         Some((place, exchange))
     }
 
-    /// As a program does that knows nothing of it.
+    /// Closes it as a program does that knows nothing of it.
     fn close(faults: &Option<Faults>) {
         let number = faults.as_ref().unwrap().as_fd().as_raw_fd();
         // SAFETY: nobody else in this process has this number, and who has it looks before each use.
@@ -162,7 +162,7 @@ mod tests {
         };
         close(&exchange.faults);
         close(&exchange.spare);
-        // Nothing is registered now: who reads finds zeros, and who writes is not stopped.
+        // No span is registered now: reads find zeros, and writes are not stopped.
         assert_eq!(place.word(2, 3), 0);
         place.set_word(5, 7, 99);
         exchange.put(0, PAGES);

@@ -1,5 +1,5 @@
-//! The next state of a page, after an action on it or a notice about it. Nothing here asks the kernel, so that the
-//! search through all orders of events (`model`) goes by the same rules as the engine.
+//! The next state of a page, after an action on it or a notice about it. Nothing here asks the kernel, so the
+//! search through all orders of events (`model`) uses the same rules as the engine.
 
 use sys::faults::Stop;
 
@@ -69,10 +69,11 @@ impl State {
     }
 }
 
-/// A page of which the kernel says that it could not be taken. (Where a change is unheard it is still to do.)
+/// A page that the kernel could not take. (If a change is unread, the page is still to do.)
 ///
-/// Its place in the area of old pages is its own and is used once. Where the kernel finds a page there (EEXIST) it is this
-/// one: a write to a page of zeros that is taken at the same time can make Linux 6.18 move the page and return that.
+/// Its place in the area of old pages is its own and is used once. If the kernel finds a page there (EEXIST), it is
+/// this one: a concurrent write to a page of zeros that is being taken can make Linux 6.18 move the page and return
+/// EEXIST.
 pub(super) fn not_taken(stop: Stop) -> State {
     match stop {
         Stop::Again => State::Todo,
@@ -84,8 +85,8 @@ pub(super) fn not_taken(stop: Stop) -> State {
     }
 }
 
-/// A page whose place is emptied. Its content is wanted no more, and the page is left alone from now on: when exactly
-/// the kernel empties it is not known, and what is put back later would not be emptied.
+/// A page whose place is emptied. Its content is no longer wanted, and the page is left alone from now on: the moment
+/// at which the kernel empties it is not known, and content put back later would not be emptied.
 ///
 /// `moved`: its place came to be there by a `mremap` while the page was taken.
 ///
@@ -99,9 +100,9 @@ pub(super) fn emptied(state: State, moved: bool) -> State {
     }
 }
 
-/// A page whose place is unmapped. Two threads' changes may be heard in another order than they were made: of a place
-/// that came with a `mremap` it is not known whether it, or what had been there before, was unmapped. Where a page is
-/// put in decides: only the former cannot be put.
+/// A page whose place is unmapped. The changes of two threads may be read out of order: if a `mremap` brought the
+/// place, either it or the mapping there before was unmapped. Putting the page in decides: it fails only if the place
+/// itself was unmapped.
 pub(super) fn unmapped(state: State, moved: bool) -> State {
     match state {
         State::Taken if moved => State::Taken,

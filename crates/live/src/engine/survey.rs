@@ -1,4 +1,4 @@
-//! Whether a range can be colored, and which pages must be left alone.
+//! The check that a range can be colored, and the pages that must be left alone.
 
 use sys::mappings::{self, Kind};
 use sys::memory::{PAGE, Span};
@@ -9,7 +9,7 @@ use crate::{Error, Pages};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub pages: Pages,
-    /// Private pages of a file: they cannot be moved, only filled anew.
+    /// Private pages of a file: they cannot be moved, only refilled.
     pub of_file: bool,
 }
 
@@ -18,14 +18,14 @@ pub(super) struct Piece {
 pub(super) struct Survey {
     /// Ascending, without gaps.
     pub pieces: Vec<Piece>,
-    /// Whether the range ends where mappings end, so that advice for it divides none.
+    /// True if the range ends where mappings end, so that advice for it splits none.
     pub whole: bool,
-    /// Addresses that hold what this thread needs while it works.
+    /// Addresses that this thread needs while it works.
     own: Vec<Span>,
 }
 
 impl Survey {
-    /// Whether a page must be left alone.
+    /// Returns whether a page must be left alone.
     pub fn is_own(&self, address: usize) -> bool {
         let page = Span::new(address, PAGE);
         self.own.iter().any(|own| own.meets(page))
@@ -36,10 +36,10 @@ impl Survey {
 const STACK_BELOW: usize = 256 << 10;
 const STACK_ABOVE: usize = 64 << 10;
 
-/// Looks at what is mapped in the range.
+/// Looks at the mappings in the range.
 ///
-/// Errors: [`Error::Wish`] for what is no range of pages, [`Error::Unfit`] with the first address
-/// where there is nothing to color, and why.
+/// Errors: [`Error::Wish`] if this is no range of pages, [`Error::Unfit`] with the first address
+/// that cannot be colored, and why.
 pub(super) fn survey(range: Pages) -> Result<Survey, Error> {
     let bytes = range.count.checked_mul(PAGE);
     let end = bytes.and_then(|bytes| range.start.checked_add(bytes));
@@ -111,7 +111,7 @@ fn own() -> Vec<Span> {
     let [here, places @ ..] = sys::memory::own_places();
     let page = |address: usize| Span::new(address / PAGE * PAGE, PAGE);
     let mut stack = Span::new(here.saturating_sub(STACK_BELOW), STACK_BELOW + STACK_ABOVE);
-    // What lies beside the stack's mapping is no stack.
+    // Memory beside the stack's mapping is no stack.
     if let Some(mapping) = mappings::within(page(here))
         .ok()
         .and_then(|found| found.into_iter().next())
@@ -122,7 +122,7 @@ fn own() -> Vec<Span> {
     let mut own = vec![stack];
     own.extend(places.map(page));
     own.extend(sys::descriptors::of_this_thread());
-    // The kernel does not wait for these when their threads end. Where `/proc` is not there nobody can color either.
+    // The kernel does not wait for these when their threads end. Without `/proc` nobody can color either.
     if let Ok(threads) = sys::descriptors::of_all_threads() {
         own.extend(threads.descriptors.into_iter().chain(threads.held));
     }

@@ -1,5 +1,5 @@
-//! Which pages were there before, and which of them were left in peace: several passes may meet the same page,
-//! and it counts once.
+//! The pages that were there before, and those of them that were left in peace: several passes may
+//! meet the same page, and it counts once.
 
 use sys::frames::Entry;
 
@@ -7,11 +7,11 @@ use super::wish::Target;
 use super::{Done, Wish};
 use crate::{PAGE_BYTES, Pages};
 
-/// What is known of the pages of a range, a flag each.
+/// The state of the pages of a range, a flag each.
 pub(super) struct Tally {
-    /// Those that are to have a color, and were absent before.
+    /// Pages that are to have a color, and were absent before.
     untouched: Vec<bool>,
-    /// Those that are to have a color and were never to get another frame.
+    /// Pages that are to have a color, and that never had to get another frame.
     kept: Vec<bool>,
 }
 
@@ -37,7 +37,7 @@ impl Tally {
         }
     }
 
-    /// The numbers of what was done in the end.
+    /// The numbers for the final report.
     pub fn report(&self, range: Pages, done: &mut Done) {
         let mut untouched = self.untouched.clone();
         for left in &done.left {

@@ -1,4 +1,4 @@
-//! Looking again: which colors pages have now, and coloring anew those that the kernel moved.
+//! Checks of the pages' current colors, and repair of pages that the kernel moved.
 
 use policy::slots::ColorSet;
 use sys::frames::Entry;
@@ -7,8 +7,8 @@ use super::{Census, Engine, Others, Repaired, Wish};
 use crate::{Error, Pages};
 
 impl Engine {
-    /// Looks which pages have a color of the set: by the page map where it shows frames, else as the
-    /// supply says; where neither knows (the daemon of frames that are not its own) pages count as unknown.
+    /// Counts the pages that have a color of the set: by the page map if it shows frames, else by the
+    /// supply. If neither knows (the daemon knows only its own frames), pages count as unknown.
     ///
     /// A supply that does not answer knows nothing; [`Engine::trouble`] says why.
     pub fn census(&mut self, range: Pages, set: &ColorSet) -> Result<Census, Error> {
@@ -52,13 +52,13 @@ impl Engine {
         Ok(census)
     }
 
-    /// Finds the pages of a range whose frames have no color of the set (any more), and colors
-    /// these; absent pages count as wrong, and so do those that the supply does not know of:
-    /// a frame that the kernel chose is not the supply's. Pages that the kernel moved to a color of the
-    /// set which then has more than its even share get other ones as well.
+    /// Finds the pages of a range whose frames have no color of the set (any more), and colors these;
+    /// absent pages count as wrong, and so do pages unknown to the supply: a frame that the kernel chose is
+    /// not the supply's. If a move by the kernel gives a color of the set more than its even share, the
+    /// excess pages get other colors as well.
     ///
-    /// Errors: [`Error::Unavailable`] where frames are hidden and there is no supply to ask, so that nobody
-    /// knows right pages from wrong ones; the supply's where it does not answer.
+    /// Errors: [`Error::Unavailable`] if frames are hidden and there is no supply to ask, so that wrong
+    /// pages cannot be told from right ones; the supply's own if it does not answer.
     ///
     /// # Safety
     /// As for [`color`](Engine::color).
@@ -101,13 +101,13 @@ impl Engine {
             Some(supply) => supply.look(pages)?,
             None => Vec::new(),
         };
-        // One for each, whatever the supply says.
+        // One color for each page, whatever the supply returned.
         Ok((0..pages.count)
             .map(|page| known.get(page).copied().flatten())
             .collect())
     }
 
-    /// What the page map says of pages.
+    /// The page map's entries of pages.
     pub(super) fn entries(&self, pages: Pages) -> Result<Vec<Entry>, Error> {
         let entries = self.pagemap.entries(pages.span());
         entries.map_err(Error::system("reading /proc/self/pagemap"))

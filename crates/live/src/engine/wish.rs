@@ -1,10 +1,10 @@
-//! From a wish to a color for each page.
+//! The colors of pages, from a wish.
 
 use policy::slots::ColorSet;
 
 use crate::{Colors, Error};
 
-/// Which colors the pages of a range are to have.
+/// The colors that the pages of a range are to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Any of the set for each page, about as many pages of each color.
@@ -86,7 +86,7 @@ impl Wish {
         }
     }
 
-    /// Which of so many pages are to have a color.
+    /// The pages, of so many, that are to have a color.
     pub(super) fn pages(&self, pages: usize) -> Vec<bool> {
         match self {
             Wish::Set(_) => vec![true; pages],

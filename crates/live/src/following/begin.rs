@@ -20,11 +20,11 @@ use super::host::Host;
 use super::image::Image;
 use super::moments::Moments;
 
-/// How often a move is made to measure it, each way.
+/// The number of moves that are measured, each way.
 const MOVES: usize = 64;
 
 impl Host {
-    /// Starts a command, stops it before its first instruction, and measures what a move takes.
+    /// Starts a command, stops it before its first instruction, and measures the time of a move.
     pub fn begin(
         command: Command,
         domains: &[CacheDomain],
@@ -132,7 +132,8 @@ impl Host {
         self.keep_on(first)?;
         self.closed.shut_to(Some(first));
         self.image.change(&self.traced, task, &mut self.closed)?;
-        // Whatever signals the program blocks: code of ours that touches pages lets faults through.
+        // Code of ours that touches pages lets faults through, even if the program blocks their
+        // signals.
         self.shut = true;
         if self.closed.means() == Closing::Keys {
             let closed = &self.closed;
@@ -150,8 +151,9 @@ impl Host {
         Ok(())
     }
 
-    /// Touches of two pages of ours in turn, each closed at its touch: what one takes, and the part of it that the kernel has of the
-    /// thread's time, in ns. The thread moves to the page's cache, or only its pages change as if it did.
+    /// Touches two pages of ours in turn, each closed at its touch. Returns the time of one touch, and the kernel's
+    /// part of the thread's time in it, in ns. The thread moves to the page's cache, or only its pages change as if it
+    /// did.
     fn measure_touches(&mut self, pages: [u64; 2], moves: bool) -> Result<(u64, u64), FollowingError> {
         let task = self.process();
         let begun = Instant::now();
@@ -197,7 +199,8 @@ impl Host {
     }
 }
 
-/// The program of a process, if it should run with the rights of another user or group: the kernel gives them to nobody who is traced.
+/// The program of a process, if it should run with the rights of another user or group: the kernel gives them to no
+/// traced process.
 fn with_other_rights(process: u32) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     const SET_ID: u32 = 0o6000;

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 /// Readings of the process's clock are passed in ([`sys::clock::process_time`]).
 pub struct Clock {
     began: Instant,
-    /// What the program has run until the last stop, in ns.
+    /// The program's run time up to the last stop, in ns.
     ran_ns: u64,
     /// The process's clock when the program went on last; `None`: it is stopped.
     since: Option<Duration>,
-    /// What the program ran until this stop, with what the kernel had of it.
+    /// The program's run time up to this stop, with the kernel's part of it.
     last_ns: u64,
     touches: u64,
-    /// What a touch takes of the process's time, in the kernel.
+    /// The process time of a touch that is spent in the kernel.
     pub around_ns: u64,
-    /// So long it takes as the policy has it.
+    /// The time of a touch in the policy's model.
     pub touch_ns: u64,
-    /// What was told last: time never falls.
+    /// The last reading returned: time never falls.
     told_ns: u64,
 }
 
@@ -58,10 +58,10 @@ impl Clock {
         self.since = Some(cpu);
     }
 
-    /// It is stopped since a closed page was touched.
+    /// The program is stopped because it touched a closed page.
     pub fn touch(&mut self) {
         self.touches += 1;
-        // Not more than there was: else many touches one after the other would take back time that the program ran before.
+        // No more than there was: otherwise many touches in a row would take back time that the program ran before.
         self.ran_ns -= self.around_ns.min(self.last_ns);
     }
 

@@ -1,6 +1,6 @@
-//! Which pages are closed to which cpus, and by which means: protection keys, one for each set of cpus, to which the thread has the
-//! rights of its cpu; or the protection of the pages themselves, which changes when the thread goes to another cpu, and for each system
-//! call.
+//! The pages closed to each cpu, and the means: protection keys, one for each set of cpus, to which the thread has the
+//! rights of its cpu; or the protection of the pages themselves, which changes when the thread goes to another cpu, and
+//! for each system call.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -20,7 +20,7 @@ pub const SHUT: u32 = 1;
 #[derive(Default)]
 pub struct Closed {
     by: Closing,
-    /// By their protection, pages are shut that are closed to this cpu; `None`: none are.
+    /// The cpu whose closed pages are shut by their protection; `None`: no page is shut.
     side: Option<u32>,
     /// Closed to these; pages that are open to all are left out.
     pages: HashMap<u64, u128>,
@@ -30,7 +30,7 @@ pub struct Closed {
     have: HashMap<u64, u32>,
     /// Pages whose key may have to change.
     stale: BTreeSet<u64>,
-    /// No more keys are to be had: pages for which there is none are open.
+    /// All keys are in use: pages without one are open.
     scarce: bool,
 }
 
@@ -46,7 +46,7 @@ impl Closed {
         self.by
     }
 
-    /// By their protection, pages are to be shut that are closed to this cpu, and no others; `None`: none.
+    /// Shuts by their protection the pages that are closed to this cpu, and no others; `None`: none.
     pub fn shut_to(&mut self, cpu: Option<u32>) {
         if self.by == Closing::Keys || cpu == self.side {
             return;
@@ -62,12 +62,13 @@ impl Closed {
             .extend(self.have.keys().filter(|page| !self.pages.contains_key(page)));
     }
 
-    /// Whether a page is shut by its protection.
+    /// Returns whether a page is shut by its protection.
     pub fn is_shut(&self, page: u64) -> bool {
         self.by == Closing::Protection && self.have.contains_key(&page)
     }
 
-    /// Whether any page is shut by its protection: system calls fail by it, and mappings do not show what the program made of them.
+    /// Returns whether any page is shut by its protection: system calls then fail, and mappings do not show the
+    /// program's own protection.
     pub fn has_shut(&self) -> bool {
         self.by == Closing::Protection && !self.have.is_empty()
     }
@@ -94,7 +95,7 @@ impl Closed {
         self.pages.get(&page).copied().unwrap_or(0)
     }
 
-    /// Its key is looked at again, whatever is known of it: the program may have moved the page.
+    /// Its key is checked again, whatever was known of it: the program may have moved the page.
     pub fn doubt(&mut self, page: u64, key: u32) {
         self.have.insert(page, key);
         self.stale.insert(page);
@@ -107,7 +108,7 @@ impl Closed {
         }
     }
 
-    /// Whether any page is closed to any cpu, or was and has its key still.
+    /// Returns whether any page is closed to any cpu, or was and still has its key.
     pub fn is_any(&self) -> bool {
         !self.pages.is_empty() || !self.have.is_empty()
     }
@@ -116,12 +117,12 @@ impl Closed {
         self.keys.len()
     }
 
-    /// Whether a key is one of ours.
+    /// Returns whether a key is one of ours.
     pub fn has(&self, key: u32) -> bool {
         self.keys.iter().any(|(_, of)| *of == key)
     }
 
-    /// Whether any page may have another key than it should.
+    /// Returns whether any page may have another key than it should.
     pub fn is_stale(&self) -> bool {
         !self.stale.is_empty()
     }
@@ -138,8 +139,8 @@ impl Closed {
             .fold(before, |rights, &(cpus, key)| rights.with(key, closed(cpus)))
     }
 
-    /// The ranges whose key is to change, in order; pages that are mapped no more are forgotten, and those stay open that are spared or may
-    /// not differ from the rest of their mapping. `take` takes another key; `None`: there is none.
+    /// The ranges whose key is to change, in order; unmapped pages are forgotten; pages stay open if they are spared or
+    /// may not differ from the rest of their mapping. `take` takes another key; `None`: there is none.
     pub fn changes(
         &mut self,
         layout: &Layout,
@@ -232,7 +233,7 @@ impl Closed {
     }
 }
 
-/// One page more; pages side by side that are alike are one range.
+/// Adds a page; equal pages side by side are one range.
 fn add(ranges: &mut Vec<Protected>, address: usize, (read, write): (bool, bool), key: u32) {
     let this = Protected {
         span: Span::new(address, PAGE),
@@ -363,7 +364,7 @@ mod tests {
         assert!(closed.changes(&layout(9), may, || Ok(Some(1))).unwrap().is_empty());
     }
 
-    /// Where the thread is, and not the page, decides which pages are shut.
+    /// The thread's cpu, not the page, decides which pages are shut.
     #[test]
     fn by_their_protection_pages_are_shut_to_the_cpu_that_the_thread_is_on() {
         let mut closed = Closed::by(Closing::Protection);
@@ -381,7 +382,7 @@ mod tests {
             });
             seen.collect::<Vec<_>>()
         };
-        // Nobody was said to be anywhere.
+        // No thread was placed anywhere.
         assert!(changed(&mut closed).is_empty() && !closed.has_shut() && closed.is_any());
         closed.shut_to(Some(0));
         assert_eq!(changed(&mut closed), [(1, 2, false), (6, 1, false)]);

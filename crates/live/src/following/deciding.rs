@@ -1,4 +1,4 @@
-//! The policy that decides for a running program, with what touches and moves take here.
+//! The policy that decides for a running program, with the times of touches and moves here.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sys::memory::PAGE;
 use super::host::Host;
 use super::{Asked, FollowingError};
 
-/// From one phase to the next, in us: four times as long as in the paper.
+/// The length of a phase, in us: four times as long as in the paper.
 const PERIOD_US: u64 = 4_000_000;
 
 /// Times that a page comes alone in a phase that sees a thousand changes from one region to another, and not one or two: in the first
@@ -28,9 +28,10 @@ fn share(domains: &Domains, touch_ns: u64, period_us: u64) -> u64 {
 }
 
 impl Host {
-    /// The policy, with what a move takes here.
+    /// Builds the policy, with the time of a move here.
     pub fn decide_by(&mut self, asked: &Asked) -> Result<(), FollowingError> {
-        // The policy takes the time of touches out of what it sees; the user's word on it goes first.
+        // The policy subtracts the time of touches from its observations; the user's setting of it
+        // comes first.
         let of = asked
             .policy
             .of(policy::Kind::Threads)
@@ -90,7 +91,7 @@ mod tests {
             of_cpu: vec![0, 1],
             ..Domains::none(2)
         };
-        // 1024 pages, 24 times 80 us each: 1.97 of 4 s; and what a touch takes in the simulator.
+        // 1024 pages, 24 times 80 us each: 1.97 of 4 s; and the time of a touch in the simulator.
         assert_eq!(share(&domains(2 << 20), 80_000, PERIOD_US), 492);
         assert_eq!(share(&domains(2 << 20), 1_500, PERIOD_US), 10);
         assert_eq!(share(&domains(2 << 20), 1_500, 1_000_000), 37);

@@ -1,4 +1,4 @@
-//! One thread that follows its data: what the policy is told, and what it asks for.
+//! One thread that follows its data: the policy's observations, and its requests.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -37,7 +37,7 @@ pub struct Host {
     pub(super) cpus: Vec<u32>,
     /// The cpu that the thread is kept on.
     pub(super) at: Option<u32>,
-    /// Where it could run before.
+    /// The cpus that it could run on before.
     pub(super) home: Vec<u32>,
     /// The programs that the process has run.
     pub(super) space: u32,
@@ -60,7 +60,7 @@ pub struct Host {
     pub(super) call: usize,
     pub(super) arguments: [usize; 2],
     pub(super) postponed: Option<usize>,
-    /// A call that was put off is about to be made: the thread is not to be interrupted before.
+    /// A call that was put off is about to be made: the thread must not be interrupted before.
     pub(super) again: bool,
     pub(super) aside: Option<String>,
     /// Pages that were opened for the fork that it is in, and the cpus that they were closed to.
@@ -69,15 +69,15 @@ pub struct Host {
     pub(super) fresh: bool,
     /// It ignores the signal of faults.
     pub(super) ignores_faults: bool,
-    /// Tasks that it started: all that are traced still, those that stopped before it was known who began them, and threads that wait
-    /// until it leaves its call.
+    /// Tasks that it started: all still traced, those that stopped before their starter was known, and threads that
+    /// wait until it leaves its call.
     pub(super) others: HashMap<u32, Other>,
     pub(super) early: HashSet<u32>,
     pub(super) held: Vec<u32>,
     /// Registers at the touch before, and how often they were the same.
     pub(super) last: Option<Registers>,
     pub(super) times: u32,
-    /// It is traced no more.
+    /// It is no longer traced.
     pub(super) left: bool,
     /// Its end, where that came while it was handled.
     pub(super) ended: Option<Event>,
@@ -119,7 +119,7 @@ impl Host {
                     if let Err(error) = handled
                         && !traced::has_died(&error)
                     {
-                        // A program is not ended because we cannot follow it.
+                        // The program must not end because we cannot follow it.
                         let again = self.postponed.take().filter(|_| !self.in_call);
                         self.step_aside(&format!("it cannot be followed any more: {error}"), again)?;
                     }
@@ -138,9 +138,9 @@ impl Host {
         Ok(self.outcome(status))
     }
 
-    /// What the process has had of a cpu.
+    /// The cpu time of the process.
     fn ran(&self) -> Duration {
-        // It has ended, and is not asked of any more.
+        // The process has ended, and its time is no longer read.
         sys::clock::process_time(self.process()).unwrap_or_default()
     }
 
@@ -150,12 +150,13 @@ impl Host {
         self.clock.now_ns(ran)
     }
 
-    /// How often it is looked whether the policy is to be asked: twice as often as it may be due.
+    /// The time between checks for a due question to the policy: half the least time between
+    /// questions.
     fn wake_time(&self) -> Duration {
         Duration::from_nanos(self.interest.tick_ns.min(self.interest.accessed_ns) / 2).max(WAKE_LEAST)
     }
 
-    /// Whether the policy is to be told of accessed pages, or of a tick.
+    /// Returns whether the policy is to be told of accessed pages, or of a tick.
     pub(super) fn is_due(&mut self) -> bool {
         self.now_ns() >= self.next_scan_ns.min(self.next_tick_ns)
     }
@@ -193,7 +194,7 @@ impl Host {
         }
     }
 
-    /// Whether the policy is asked still.
+    /// Returns whether the policy is asked still.
     pub(super) fn is_followed(&self) -> bool {
         self.policy.is_some()
     }
@@ -204,7 +205,7 @@ impl Host {
     pub(super) fn step_aside(&mut self, why: &str, again: Option<usize>) -> io::Result<()> {
         let task = self.process();
         self.closed.open_all();
-        // It goes on with what could be opened: to end it would be worse.
+        // It goes on with the pages that could be opened: to end it would be worse.
         if let Err(error) = self.write_keys().and_then(|()| self.settle())
             && traced::has_died(&error)
         {
@@ -224,7 +225,8 @@ impl Host {
         self.traced.leave(task, 0)
     }
 
-    /// A stopped task goes on with all pages open, where its parent could run, and is traced no more.
+    /// Releases a stopped task: it goes on untraced, with all pages open, on the cpus that its parent
+    /// could use.
     pub(super) fn release(&mut self, task: u32) -> io::Result<()> {
         self.open_to(task)?;
         self.others.remove(&task);
@@ -359,7 +361,7 @@ impl Host {
             });
             let actions = self.observe(|policy, world, actions| policy.observe(&touched, world, actions), cpu);
             self.carry_out(&actions, cpu)?;
-            // Whatever the policy says: the program goes on.
+            // The program goes on, whatever the policy decided.
             let at = self.at.unwrap_or(cpu);
             let closed = self.closed.of(page);
             if closed >> at & 1 == 1 {
@@ -423,7 +425,7 @@ impl Host {
         Ok(())
     }
 
-    /// Where anything is closed, the thread stays on its cpu and has the rights of that; else it runs as Linux has it.
+    /// If any page is closed, the thread stays on its cpu with the rights of that cpu; else Linux places it.
     pub(super) fn settle(&mut self) -> io::Result<()> {
         self.keep_awake(true);
         if self.closed.is_any() {
@@ -458,7 +460,7 @@ impl Host {
         Ok(())
     }
 
-    /// Another program runs in the process: what was known of the one before is gone.
+    /// Another program runs in the process: the record of the earlier one is dropped.
     pub(super) fn begin_image(&mut self) -> io::Result<()> {
         let closing = self.closed.means();
         self.image = Image::begin(&self.traced, closing)?;

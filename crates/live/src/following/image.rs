@@ -112,7 +112,7 @@ impl Image {
         if self.parts + self.layout.count() > self.most {
             self.parts = closed.parts();
         }
-        // What is open takes no more mappings than the program itself has made.
+        // Opening pages takes no more mappings than the program itself has made.
         match closed.has_shut() && self.parts + self.layout.count() > self.most {
             true => Err(io::Error::other(TOO_MANY)),
             false => Ok(()),
@@ -127,11 +127,11 @@ fn most_mappings() -> usize {
     number.unwrap_or(65_530)
 }
 
-/// Whether a page may get another key than the rest of its mapping, from which the kernel then divides it.
+/// Returns whether a page may get another key than the rest of its mapping, from which the kernel then splits it.
 ///
-/// Parts that have the same key again become one mapping again only if they had a frame of their own when they were divided: Linux notes at
-/// the first such frame of a mapping who shares it (`anon_vma`), and joins no parts of which this differs. The program would see
-/// it: its `mremap` of both parts fails. So a mapping that has no frame gets one before it is divided.
+/// Parts that have the same key again merge again only if they had a frame of their own when they were split: Linux
+/// notes the sharers of a mapping at its first such frame (`anon_vma`), and merges no parts that differ in this. The
+/// program would see it: its `mremap` of both parts fails. So a mapping without a frame gets one before it is split.
 fn may_differ(
     mapping: &Mapping,
     address: usize,
@@ -153,7 +153,8 @@ fn may_differ(
     rooted_now
 }
 
-/// Whether a page has a frame that is surely the mapping's own: neither of a file nor the one of zeros that all share.
+/// Returns whether a page has a frame that is surely the mapping's own: neither a file's nor the shared frame of
+/// zeros.
 fn is_own(entry: Entry) -> bool {
     !entry.of_file() && (entry.swapped() || entry.present() && entry.exclusive())
 }
@@ -189,7 +190,7 @@ mod tests {
         assert!(may_differ(data, at, &mut rooted, &image.pagemap, &image.borrowed));
         assert!(own(at) && rooted.contains(&at));
         assert_eq!(image.borrowed.word(at).unwrap(), before);
-        // Where nothing can be written, nothing is closed.
+        // A page that nobody can write is never closed.
         let nowhere = Mapping {
             span: Span::new(PAGE, PAGE),
             ..data.clone()

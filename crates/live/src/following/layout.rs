@@ -1,4 +1,5 @@
-//! Which pages of a program may be closed: its data, and nothing that the kernel touches by itself.
+//! The pages of a program that may be closed: its data, and nothing that the kernel touches by
+//! itself.
 
 use sys::mappings::{Kind, Mapping};
 use sys::memory::{PAGE, Span};
@@ -15,7 +16,7 @@ pub struct Layout {
 /// So much is spared on each side of a thread's local storage: the C library's descriptor of the thread is there, to which the kernel writes.
 const AROUND: usize = 4 * PAGE;
 
-/// What is spared around an address of thread-local storage.
+/// The memory that is spared around an address of thread-local storage.
 pub fn around(address: usize) -> Span {
     let start = address.saturating_sub(AROUND) / PAGE * PAGE;
     Span::new(start, 2 * AROUND + PAGE)
@@ -46,7 +47,7 @@ impl Layout {
         &self.spared
     }
 
-    /// Whether a page with this address is never closed.
+    /// Returns whether a page with this address is never closed.
     pub fn spares(&self, address: usize) -> bool {
         let page = Span::new(address / PAGE * PAGE, PAGE);
         let meets = |span: &Span| span.start < page.end() && page.start < span.end();

@@ -8,10 +8,10 @@ use policy::{Accessed, Nature, Page};
 /// that working sets do not shrink.
 const TIMES: u32 = 32;
 
-/// What is known of a page.
+/// The record of a page.
 struct Known {
     index: u32,
-    /// How often it was closed before it was touched; `None`: it was touched.
+    /// The number of times that it was closed without a touch; `None`: it was touched.
     in_vain: Option<u32>,
 }
 
@@ -49,7 +49,7 @@ impl Moments {
         }
     }
 
-    /// Of the pages that are present, those that count as accessed. Pages that are not are forgotten where they go on being absent.
+    /// The present pages that count as accessed. Pages that stay absent are forgotten.
     pub fn accessed(&mut self, space: u32, present: impl Iterator<Item = u64>) -> Vec<Accessed> {
         let mut accessed = Vec::new();
         for number in present {

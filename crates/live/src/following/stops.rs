@@ -52,7 +52,7 @@ impl Host {
             }
             Stop::Began { task, vfork } => self.began(task, vfork)?,
             Stop::Exec => {
-                // What the kernel returns from the call is only written after this stop.
+                // The kernel writes the call's results only after this stop.
                 self.fresh = true;
                 return self.resume(On::ToCalls, 0);
             }
@@ -82,7 +82,8 @@ impl Host {
         self.touched(address, key)
     }
 
-    /// Whether the same instruction has stopped again and again and nothing else has changed: it uses pages of several caches at once.
+    /// Returns whether the same instruction has stopped again and again while nothing else changed: it uses pages of
+    /// several caches at once.
     fn is_stuck(&mut self, registers: sys::traced::Registers) -> bool {
         /// In a phase it may take some touches of one instruction until all of its pages are open.
         const TIMES: u32 = 8;
@@ -147,7 +148,7 @@ impl Host {
     fn enters(&mut self) -> io::Result<()> {
         self.in_call = true;
         self.again = false;
-        // Where pages are shut, the call is put off and comes again.
+        // If pages are shut, the call is put off and comes again.
         self.found.calls += u64::from(!self.closed.has_shut());
         let task = self.process();
         let (number, arguments) = self.traced.registers(task)?.call();
@@ -186,7 +187,7 @@ impl Host {
         self.resume(On::ToCalls, 0)
     }
 
-    /// Whether a call begins a process with a copy of this one's memory.
+    /// Returns whether a call begins a process with a copy of this one's memory.
     fn copies_memory(&self, number: usize, argument: usize) -> bool {
         let flags = match number {
             FORK => 0,
@@ -276,7 +277,7 @@ impl Host {
             return Ok(());
         }
         self.traced.begin_call_again(task)?;
-        // It was asked at a touch meanwhile.
+        // The policy was asked at a touch meanwhile.
         if !self.is_due() {
             return Ok(());
         }
@@ -340,7 +341,8 @@ impl Host {
             (_, Stop::Closed { .. } | Stop::Forbidden { .. }) => self.traced.go_on(task, On::Freely, Stop::FAULT),
             (_, Stop::Group) => self.traced.go_on(task, On::Resting, 0),
             (_, Stop::Began { task: child, .. }) => {
-                // What a child that borrows memory starts is nobody's concern: it is about to run another program.
+                // A child that borrows memory is about to run another program, so the children that it starts do
+                // not matter.
                 self.others.insert(child, Other::Child);
                 self.traced.go_on(task, On::Freely, 0)
             }
@@ -394,13 +396,14 @@ fn status(task: u32) -> String {
     Root::default().text(&format!("proc/{task}/status")).unwrap_or_default()
 }
 
-/// A line of a status, in hexadecimal; 0 where there is none.
+/// A line of a status, in hexadecimal; 0 if there is none.
 fn line(status: &str, name: &str) -> Set {
     let value = status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     Set(value.and_then(|value| u64::from_str_radix(value, 16).ok()).unwrap_or(0))
 }
 
-/// Whether a process has a ring of io_uring, whose threads touch memory with rights of their own.
+/// Returns whether a process has a ring of io_uring, whose threads touch memory with rights of
+/// their own.
 fn uses_rings(process: u32) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{process}/fd")) else {
         return false;

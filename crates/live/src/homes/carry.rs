@@ -1,7 +1,7 @@
-//! Carrying out moves: pages of a process to other nodes, in batches between which the clock is looked at.
+//! Carrying out moves: pages of a process to other nodes, in batches, with a look at the clock between them.
 //!
-//! Nothing is asked of the kernel that the process may not have or does not want: nodes that its cpuset leaves out, and memory
-//! whose nodes the program chose itself. What the kernel leaves where it is has a reason, each page its own.
+//! The kernel is asked for nothing that the process may not have or does not want: nodes outside its cpuset, and memory
+//! whose nodes the program chose itself. Each page that the kernel leaves where it is has its own reason.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -84,12 +84,12 @@ const ESRCH: i32 = 3;
 const ENOMEM: i32 = 12;
 const EACCES: i32 = 13;
 
-/// What became of each unit.
+/// The outcome for each unit.
 pub type Became = Vec<(Wanted, Result<(), Left>)>;
 
 /// Moves units of a process, those of one node together, until a moment on [`Linux::now`]'s clock; one batch at least.
 ///
-/// Ensures: each unit is in the answer once; what was not reached before the moment is [`Left::Late`].
+/// Ensures: each unit is in the answer once; units not reached by that moment are [`Left::Late`].
 pub fn carry_out(linux: &mut impl Linux, process: u32, wanted: Vec<Wanted>, until: Duration) -> Became {
     let Some(allowed) = linux.allowed_nodes(process) else {
         return wanted.into_iter().map(|wanted| (wanted, Err(Left::Gone))).collect();
@@ -113,7 +113,7 @@ pub fn carry_out(linux: &mut impl Linux, process: u32, wanted: Vec<Wanted>, unti
         while !rest.is_empty() {
             let (batch, others) = rest.split_at(length(rest));
             rest = others;
-            // What ends a call for its node or its process ends the next one, too.
+            // An error of the node or the process ends the next call, too.
             if let Some(left) = refused {
                 became.extend(batch.iter().map(|&wanted| (wanted, Err(left))));
             } else if begun && linux.now() >= until {
@@ -127,14 +127,14 @@ pub fn carry_out(linux: &mut impl Linux, process: u32, wanted: Vec<Wanted>, unti
     became
 }
 
-/// Whether the program leaves it to others where this memory is.
+/// Returns whether the program lets others choose the node of this memory.
 fn agrees(chosen: &[Chosen], wanted: Wanted) -> bool {
     let after = chosen.partition_point(|chosen| chosen.start <= wanted.unit.address);
     let nodes = after.checked_sub(1).and_then(|at| chosen[at].nodes.as_ref());
     nodes.is_none()
 }
 
-/// How many of the first units make up a batch.
+/// The number of leading units that make up a batch.
 fn length(wanted: &[Wanted]) -> usize {
     let mut pages = 0;
     let fit = wanted.iter().take_while(|wanted| {
@@ -162,7 +162,7 @@ fn move_batch(linux: &mut impl Linux, process: u32, batch: &[Wanted], became: &m
         );
         return None;
     }
-    // One page that cannot be moved ends the call, and the kernel says nothing of those that it took together with it.
+    // A page that cannot be moved ends the call, and the kernel reports nothing about the others of its batch.
     let there = linux.nodes_of(process, &addresses);
     let there: Pages = there.unwrap_or_else(|_| vec![Err(PageError::UNTRIED); batch.len()]);
     let mut again = Vec::new();
@@ -196,7 +196,7 @@ fn move_batch(linux: &mut impl Linux, process: u32, batch: &[Wanted], became: &m
 fn outcome(wanted: Wanted, page: Result<u32, PageError>) -> Result<(), Left> {
     match page {
         Ok(node) if node == wanted.node => Ok(()),
-        // The kernel says where it is, and that is not where it was to be.
+        // The kernel reports the page's node, and it is another than the wanted one.
         Ok(_) => Err(Left::Busy),
         Err(error) => Err(Left::of_page(error)),
     }

@@ -1,4 +1,4 @@
-//! What is told to policies, and what they ask for then: the same whether it is happening or read from a log.
+//! The events told to policies, and their requests: the same for live events and for those read from a log.
 //!
 //! Each process has a policy of its own, which goes with it. All have the same parameters and see the same machine.
 
@@ -67,12 +67,12 @@ impl Decisions {
         &self.name
     }
 
-    /// Tells what an entry says; what is asked for then is added to `asked`. Entries that say what became of something, and
-    /// those of spaces that are not there, tell nothing.
+    /// Tells an entry to its policy, and adds the policy's requests to `asked`. Entries about outcomes, and those of
+    /// unknown spaces, are not told.
     pub fn tell(&mut self, entry: &Entry, asked: &mut Vec<Asked>) {
         match entry {
             Entry::Joins { space, .. } => {
-                // That it can be built was found out at the beginning.
+                // The beginning has checked that it can be built.
                 if let Ok(policy) = policy::build(&self.name, &self.settings) {
                     let pages = HashMap::new();
                     self.processes.insert(*space, Process { policy, pages });
@@ -145,7 +145,7 @@ pub fn moving() -> Vec<&'static str> {
     moving.map(|entry| entry.name).collect()
 }
 
-/// What an action asks of this world. No policy of homes asks for anything else.
+/// The request that an action makes of this world. No policy of homes asks for anything else.
 fn asked_for(action: Action) -> Option<Asked> {
     Some(match action {
         Action::Move { page, to } => Asked::Move {
@@ -188,7 +188,7 @@ mod tests {
         assert!(why("first-touch", &[]).contains("moves nothing while a program runs"));
         assert!(why("migrate+bin-hopping", &[]).contains("chooses colors, too"));
         assert!(why("migrate", &["migrate.trigger=0"]).contains("migrate.trigger"));
-        // What cannot be honoured is refused, and not passed over; 0 asks for nothing.
+        // A setting that cannot be honoured is refused, not ignored; 0 asks for nothing.
         for name in moving() {
             for set in ["gain=100", "adapt=10"] {
                 let refused = why(name, &[&format!("{name}.{set}")]);

@@ -1,4 +1,4 @@
-//! A made-up machine for tests: pages on nodes, threads on cpus, and what goes wrong.
+//! A made-up machine for tests: pages on nodes, threads on cpus, and errors.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -22,7 +22,7 @@ pub struct Process {
     pub tasks: Vec<Task>,
     pub allowed: Vec<u32>,
     pub chosen: Vec<Chosen>,
-    /// What a call that moves its pages fails with.
+    /// The error of a call that moves its pages.
     pub fails: Option<i32>,
 }
 
@@ -162,7 +162,8 @@ impl Linux for Fake {
         Ok(addresses.iter().map(node).collect())
     }
 
-    /// As the kernel does: all up to the first page that is held, of which it says nothing more.
+    /// Like the kernel, moves all pages before the first one that is held, and reports nothing
+    /// about that one and the rest.
     fn move_to(&mut self, number: u32, addresses: &[usize], nodes: &[u32]) -> io::Result<Pages> {
         self.one_call(number);
         self.calls.push(addresses.to_vec());

@@ -1,15 +1,15 @@
-//! The host: tells policies what a running system does, and carries out what they ask for.
+//! The host: tells policies of a running system's accesses, and carries out their requests.
 //!
 //! One interval after the other, and in each:
 //!
 //! 1. It sees which processes there are, and looks several times where their threads run ([`super::whereabouts`]).
 //! 2. It asks the source which pages each process touched ([`super::sources`]), and the kernel on which nodes they are.
 //! 3. It tells the process's policy: free frames and pressure, then a miss for each count of each page, then a tick to each cpu.
-//! 4. It carries out the moves ([`super::carry`]), for a part of the interval at most. What there was no time for comes first the
-//!    next time. Copies and their ends are counted, and not made: Linux has no transparent replicas.
+//! 4. It carries out the moves ([`super::carry`]), for a part of the interval at most. Moves that there was no time for
+//!    come first the next time. Copies and their ends are counted, and not made: Linux has no transparent replicas.
 //!
-//! Pages are told of in the order of their addresses, [`Config::pages`] at most of each process and interval, and the next
-//! interval goes on where the last one ended.
+//! Pages are reported in the order of their addresses, [`Config::pages`] at most of each process and interval, and the
+//! next interval continues where the last one ended.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -32,7 +32,7 @@ mod report;
 
 /// Looks at threads in an interval.
 const LOOKS: u32 = 8;
-/// The longest sleep after which it is asked whether to stop.
+/// The longest sleep between two checks for a stop.
 const NAP: Duration = Duration::from_millis(50);
 /// The part of an interval in which pages may be moved: a quarter, for all processes together.
 const MOVING: u32 = 4;
@@ -45,9 +45,9 @@ pub struct Host<L: Linux> {
     whom: Whom,
     decisions: Decisions,
     log: Log,
-    /// By number.
+    /// The watched processes, by number.
     watched: HashMap<u32, Watched>,
-    /// Those that cannot be watched: they are not tried again.
+    /// Processes that cannot be watched: they are not tried again.
     refused: HashMap<u32, u64>,
     spaces: u32,
     begun: Duration,
@@ -114,7 +114,7 @@ impl<L: Linux> Host<L> {
         Ok(host)
     }
 
-    /// What the kernel does by itself, for the report.
+    /// Notes the kernel's own balancing, for the report.
     pub fn balancing(&mut self, balancing: Option<KernelBalancing>) {
         self.balancing = balancing;
         if balancing.is_some_and(|balancing| balancing.among_nodes) {
@@ -126,7 +126,8 @@ impl<L: Linux> Host<L> {
         }
     }
 
-    /// Goes on, interval by interval, until there is nobody left to watch, the time is up, or `stop` says so.
+    /// Goes on, interval by interval, until no process is left to watch, the time is up, or `stop` returns
+    /// true.
     pub fn run(&mut self, mut stop: impl FnMut() -> bool) -> Result<(), HomesError> {
         while self.interval(&mut stop)? {}
         self.log.flush()
@@ -168,12 +169,12 @@ impl<L: Linux> Host<L> {
         Ok(goes_on && time_left)
     }
 
-    /// Who is there is watched from now on, who is gone no more.
+    /// Watches processes that have come, and no longer those that have gone.
     fn meet(&mut self) -> Result<(), HomesError> {
         let there = match self.linux.members(&self.whom) {
             Ok(there) => there,
             Err(error) if self.watched.is_empty() => return Err(HomesError::Nobody(error.to_string())),
-            // What cannot be listed just now is asked for again.
+            // If they cannot be listed just now, the next look asks again.
             Err(_) => return Ok(()),
         };
         let began: HashMap<u32, u64> = there
@@ -217,7 +218,7 @@ impl<L: Linux> Host<L> {
         self.spaces += 1;
         let mut watched = Watched::new(space, began, at);
         watched.whereabouts.look(&self.linux.tasks(process), &self.layout);
-        // Where threads ran before is no news of what they touch now.
+        // The cpus that threads ran on before tell nothing of the pages that they touch now.
         watched.whereabouts.take();
         self.watched.insert(process, watched);
         self.tell(&Entry::Joins { space, process, name }).map(|_| ())
@@ -261,7 +262,7 @@ impl<L: Linux> Host<L> {
         }
     }
 
-    /// What is free, and which nodes have become short of it.
+    /// Looks at the free memory, and finds the nodes that have become short of it.
     fn pressure(&mut self) -> Result<(), HomesError> {
         let layout = &self.layout;
         let linux = &mut self.linux;
@@ -298,7 +299,7 @@ impl<L: Linux> Host<L> {
         spaces
     }
 
-    /// What a process touched is told to its policy. Returns what is to be moved.
+    /// Tells a process's policy of the pages that it touched. Returns the moves to make.
     fn observe(&mut self, process: u32) -> Result<Result<Vec<Wanted>, Lost>, HomesError> {
         let touched = match self.choice.source.look(process) {
             Ok(touched) => touched,
@@ -405,7 +406,7 @@ impl<L: Linux> Host<L> {
         Ok(())
     }
 
-    /// Tells the policies, and the log both what they are told and what they ask for.
+    /// Tells the policies an entry, and writes the entry and their requests to the log.
     fn tell(&mut self, entry: &Entry) -> Result<Vec<Asked>, HomesError> {
         let mut asked = Vec::new();
         self.decisions.tell(entry, &mut asked);

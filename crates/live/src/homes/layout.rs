@@ -1,12 +1,12 @@
 //! Numbers of nodes and cpus: those of Linux, and those that policies know.
 //!
-//! A policy's cpu `c` is on node `c * nodes / cpus` ([`policy::World::node_of`]): its nodes are numbered from 0 without gaps, and
-//! each has as many cpus as the next. Those of Linux need not be so. Here nodes are numbered in their order, and cpus node by
-//! node: cpu `i` of node `n` is `n * per_node + i`, where `per_node` is that of the node with the most cpus. Numbers that no
-//! cpu has are never spoken of.
+//! A policy's cpu `c` is on node `c * nodes / cpus` ([`policy::World::node_of`]): its nodes are numbered from 0 without
+//! gaps, and each has as many cpus as the next. Linux's nodes need not be so. Here nodes are numbered in their order,
+//! and cpus node by node: cpu `i` of node `n` is `n * per_node + i`, where `per_node` is that of the node with the most
+//! cpus. Numbers without a cpu are never used.
 //!
-//! Most sources of information know on which node a page was touched, and no cpu. There `per_node` is 1: a policy's cpu stands
-//! for all cpus of a node, as in the paper, whose machine has one on each.
+//! Most sources of information know the node of a touch, but not the cpu. For these `per_node` is 1: a policy's cpu
+//! stands for all cpus of a node, as in the paper, whose machine has one on each.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::error::HomesError;
 pub struct Layout {
     /// Linux's numbers, ascending.
     nodes: Vec<u32>,
-    /// By Linux's number of a cpu: its node as policies number it, and its place there.
+    /// Each cpu, by Linux's number: its node as policies number it, and its place there.
     cpus: BTreeMap<u32, (u32, u32)>,
     per_node: u32,
 }
@@ -52,7 +52,7 @@ impl Layout {
         }
     }
 
-    /// What a policy knows of the machine, before anything is known of its memory.
+    /// A policy's view of the machine, before anything is known of its memory.
     pub fn world(&self) -> World {
         World {
             page_bytes: PAGE as u64,

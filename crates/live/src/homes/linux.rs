@@ -1,4 +1,4 @@
-//! What the host asks of Linux, apart from which pages are touched; tests put a made-up machine in its place.
+//! The requests of the host to Linux, apart from the pages touched; tests put a made-up machine in its place.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use sys::{Problem, Root, clock, nodes, processes, soft_dirty};
 pub struct Unit {
     pub address: usize,
     pub pages: u32,
-    /// Whether another mapping has it, too: another process's, most often.
+    /// True if another mapping shares it: another process's, most often.
     pub shared: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Unit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     pub start: usize,
-    /// The nodes, as Linux numbers them; `None` where the program left the choice to the kernel.
+    /// The nodes, as Linux numbers them; `None` if the program left the choice to the kernel.
     pub nodes: Option<Vec<u32>>,
 }
 
@@ -33,16 +33,17 @@ pub trait Linux {
     fn sleep(&mut self, time: Duration);
     /// Processor time of the calling thread.
     fn own_time(&mut self) -> Duration;
-    /// Free frames of a node of Linux; `None` where it does not say.
+    /// Free frames of a node of Linux; `None` if it does not say.
     fn free_frames(&mut self, node: u32) -> Option<u64>;
-    /// What tells a process from a later one of the same number; `None` where it is gone.
+    /// The start time, which tells a process from a later one of the same number; `None` if it is
+    /// gone.
     fn began(&mut self, process: u32) -> Option<u64>;
     fn name(&mut self, process: u32) -> String;
-    /// The threads of a process; empty where it is gone.
+    /// The threads of a process; empty if it is gone.
     fn tasks(&mut self, process: u32) -> Vec<Task>;
-    /// The nodes whose memory a process may have; `None` where it is gone.
+    /// The nodes whose memory a process may have; `None` if it is gone.
     fn allowed_nodes(&mut self, process: u32) -> Option<Vec<u32>>;
-    /// Which nodes the program chose itself, ascending by address; empty where that is not known.
+    /// The nodes that the program chose itself, ascending by address; empty if unknown.
     fn chosen(&mut self, process: u32) -> Vec<Chosen>;
     /// Pages of a part of a process's memory that have frames, ascending, at most so many.
     fn units(&mut self, process: u32, span: Span, most: usize) -> io::Result<Vec<Unit>>;
@@ -128,7 +129,7 @@ impl Linux for Here {
             found.len() < most && failed.is_none()
         };
         match map.sizes(span, &mut add) {
-            // Linux before 6.7 does not say what is huge: of such a page each part is found, and the whole moves.
+            // Linux before 6.7 does not tell huge pages: each part of one is found, and the whole moves.
             Err(error) if cannot_scan(&error) => {
                 add(span, false);
             }
@@ -149,7 +150,8 @@ impl Linux for Here {
     }
 
     fn clear_written(&mut self, process: u32) {
-        // Who is gone has nothing to be cleared; who may not be touched is found out elsewhere.
+        // A process that is gone has nothing to be cleared; one that may not be touched is found
+        // out elsewhere.
         let _ = soft_dirty::clear(&self.root, process);
     }
 
@@ -228,7 +230,7 @@ mod tests {
         let area = Area::map(2 * HUGE, Size::Huge).unwrap();
         area.set_word(600, 0, 1);
         let units = linux.units(mine, area.span(), 100).unwrap();
-        // One huge page, or one small page where the kernel had none or does not say.
+        // One huge page, or a small page if the kernel had no huge one or does not tell.
         assert!(!units.is_empty());
         if units[0].pages > 1 {
             assert_eq!((units[0].address, units[0].pages), (area.start() + HUGE, 512));

@@ -1,4 +1,4 @@
-//! What was told to policies and what they asked for, as JSON lines.
+//! The events told to policies and their requests, as JSON lines.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::HomesError;
 
-/// The version of what is written.
+/// The version of the log's format.
 pub const VERSION: u32 = 1;
 
 /// A line of the log. Nodes and cpus are numbered as policies number them; times are nanoseconds since the beginning.
@@ -20,7 +20,7 @@ pub enum Entry {
         process: u32,
         name: String,
     },
-    /// Free frames of each node; 2^64 - 1 where that is not known.
+    /// Free frames of each node; 2^64 - 1 if not known.
     Free {
         frames: Vec<u64>,
     },
@@ -36,9 +36,9 @@ pub enum Entry {
         node: u32,
         free_frames: u64,
     },
-    /// The policy asks for something, after what stands before.
+    /// The policy's request, after the entries before this one.
     Asks(Asked),
-    /// What became of a move: the node that the page is on, or why it was left.
+    /// The outcome of a move: the node that the page is on, or why it was left.
     Became {
         space: u32,
         page: u64,
@@ -54,7 +54,7 @@ pub enum Entry {
     },
 }
 
-/// What policies are built of, and the machine that they see.
+/// The settings that policies are built of, and the machine that they see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begins {
     pub version: u32,
@@ -77,12 +77,12 @@ pub struct Misses {
     pub cpus: Vec<u32>,
     pub times: u32,
     pub served_by: u32,
-    /// The kernel's number; 0 where it is not known.
+    /// The kernel's number; 0 if not known.
     pub thread: u32,
     pub write: bool,
 }
 
-/// What a policy asks for.
+/// A policy's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "lowercase")]
 pub enum Asked {
@@ -91,7 +91,7 @@ pub enum Asked {
     Collapse { space: u32, page: u64 },
 }
 
-/// Where entries are written; nowhere, where no log is wanted.
+/// The log's destination, if a log is wanted.
 pub struct Log {
     to: Option<Box<dyn Write + Send>>,
 }
@@ -111,7 +111,7 @@ impl Log {
         written.map_err(HomesError::Log)
     }
 
-    /// What was written is there for others to read.
+    /// Flushes the entries, for others to read.
     pub fn flush(&mut self) -> Result<(), HomesError> {
         self.to.as_mut().map_or(Ok(()), Write::flush).map_err(HomesError::Log)
     }

@@ -1,4 +1,4 @@
-//! A log told again to fresh policies with the same settings: they ask for the same.
+//! A log replayed to fresh policies with the same settings: they make the same requests.
 
 use std::io::{self, BufRead};
 
@@ -9,10 +9,10 @@ use super::decisions::Decisions;
 use super::error::HomesError;
 use super::log::{Asked, Entry, VERSION};
 
-/// A log that was told again.
+/// A replayed log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// What the policies asked for when the log was written, and what they ask for now.
+    /// The policies' requests when the log was written, and their requests now.
     pub before: Vec<Asked>,
     pub now: Vec<Asked>,
 }
@@ -37,9 +37,9 @@ pub enum ReplayError {
     Homes(#[from] HomesError),
 }
 
-/// Tells fresh policies with the same settings what a log says.
+/// Replays a log to fresh policies with the same settings.
 ///
-/// Errors: it is no log, or names what is not there. A last line that was cut off is passed over.
+/// Errors: it is no log, or names spaces that are not there. A truncated last line is skipped.
 pub fn replay(log: impl BufRead) -> Result<Replayed, ReplayError> {
     let mut decisions = None;
     let mut replayed = Replayed {
@@ -72,7 +72,7 @@ pub fn replay(log: impl BufRead) -> Result<Replayed, ReplayError> {
 }
 
 fn begin(entry: &Entry) -> Result<Decisions, ReplayError> {
-    /// More than any machine has: a bound on what a damaged log can ask for.
+    /// More than any machine has: a bound on the requests of a damaged log.
     const MOST: u32 = 1 << 20;
     let Entry::Begins(begins) = entry else {
         return Err(ReplayError::Beginning);

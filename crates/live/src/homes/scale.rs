@@ -1,4 +1,4 @@
-//! How a policy's thresholds, which are in misses, compare with what a source counts.
+//! The ratio of a policy's thresholds, which are in misses, to a source's counts.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use policy::Name;
 
 use super::sources::Scale;
 
-/// The parameters that follow from what a source counts: a page is hot when half of the looks of a reset interval found it in
-/// use, and the paper's other thresholds are in proportion.
+/// The parameters that follow from a source's counts: a page is hot when half of the looks of a reset interval found it
+/// in use, and the paper's other thresholds are in proportion.
 pub fn settings(name: &Name, scale: Scale, interval: Duration) -> Vec<String> {
     /// The paper's trigger threshold (section 6.1).
     const TRIGGER: u32 = 128;
@@ -33,9 +33,9 @@ mod tests {
     fn thresholds_are_in_proportion_to_what_a_look_can_count() {
         let name = "migrate".parse().unwrap();
         let of = |scale| settings(&name, scale, Duration::from_secs(1));
-        // Of ten counts a look five make a page hot: 128 divided by 26.
+        // Five of ten counts a look make a page hot: 128 divided by 26.
         assert_eq!(of(Scale::Looks(10)), ["migrate.sample=26", "migrate.reset=1000000"]);
-        // Of one count a look four of eight looks do.
+        // With one count a look, four of eight looks do.
         assert_eq!(of(Scale::Looks(1)), ["migrate.sample=32", "migrate.reset=8000000"]);
         assert_eq!(of(Scale::Events(10)), ["migrate.sample=10", "migrate.reset=1000000"]);
     }

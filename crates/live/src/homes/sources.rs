@@ -1,8 +1,8 @@
-//! Where it is known from which pages a process touches, and what a miss is with each source.
+//! The sources that tell which pages a process touches, and the meaning of a miss with each source.
 //!
-//! A policy counts misses. A running Linux system shows misses only where the processor samples them; elsewhere it shows
-//! *touches*: that a page was accessed since the last time that somebody looked. [`Scale`] says how what a source counts
-//! compares with the misses that a policy's parameters are in. The sources, the best first:
+//! A policy counts misses. A running Linux system shows misses only where the processor samples them; elsewhere it
+//! shows *touches*: accesses to a page since the last look. [`Scale`] relates a source's counts to the misses that a
+//! policy's parameters are in. The sources, the best first:
 //!
 //! | source | one count is | cpu |
 //! |---|---|---|
@@ -14,9 +14,9 @@
 //! | [`faults`] | the first write to a page since the look before; reads are not seen | known |
 //! | [`dirty`] | a look that found that the page was written since the look before; reads are not seen | not known |
 //!
-//! Where the cpu is not known, a touch counts for the nodes on which threads of the process ran meanwhile. If that was one
-//! node, the touch came from there. If there were several, it counts for each of them, so that the page looks shared: none of
-//! them is guessed to be the one.
+//! If the cpu is not known, a touch counts for the nodes on which threads of the process ran meanwhile. If that was one
+//! node, the touch came from there. If there were several, it counts for each of them, so that the page looks shared:
+//! no node is guessed.
 
 pub mod damon;
 pub mod dirty;
@@ -39,11 +39,11 @@ use super::error::HomesError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
     pub span: Span,
-    /// How often, in the source's own counts; the same for each page of the span.
+    /// The source's own count of touches; the same for each page of the span.
     pub counts: u32,
     /// The thread and Linux's number of its cpu, where the source knows them.
     pub by: Option<(u32, u32)>,
-    /// `None` where the source cannot tell reads from writes.
+    /// `None` if the source cannot tell reads from writes.
     pub write: Option<bool>,
 }
 
@@ -67,24 +67,25 @@ pub enum Lost {
 
 pub trait Source: Send {
     fn name(&self) -> &'static str;
-    /// What a count is, for people.
+    /// The meaning of a count, for people.
     fn counts(&self) -> String;
     fn scale(&self) -> Scale;
-    /// Whether it counts each cpu by itself, and not all of a node together.
+    /// Returns whether it counts each cpu by itself, and not all of a node together.
     fn knows_cpus(&self) -> bool {
         false
     }
-    /// Whether it tells reads from writes.
+    /// Returns whether it tells reads from writes.
     fn knows_writes(&self) -> bool {
         false
     }
     /// Begins to watch a process.
     fn begin(&mut self, process: u32) -> Result<(), Lost>;
-    /// What it touched lately, ascending by address; what that is, the source's documentation says.
+    /// The pages that it touched lately, ascending by address; the source's documentation defines a
+    /// touch.
     fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost>;
     /// Ends watching a process, whether or not it is still there.
     fn end(&mut self, process: u32);
-    /// What else there is to say at the end, for people.
+    /// The source's further notes at the end, for people.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -126,7 +127,7 @@ pub struct Choice {
     pub others: Vec<(String, String)>,
 }
 
-/// The best source that works here, or the one that is asked for; then the others are not probed.
+/// The best source that works here, or the one asked for, without probing the others.
 ///
 /// Errors: none works; the reason of each is in the error.
 pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Choice, HomesError> {

@@ -1,4 +1,4 @@
-//! Counting what happened, for the report.
+//! Counts of events, for the report.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,8 @@ pub struct Tally {
     pub moves: HomesMoves,
     failed: BTreeMap<Left, u64>,
     intervals: Vec<HomesInterval>,
-    /// How many of the host's intervals one that is kept stands for, and how many the last one does.
+    /// The number of the host's intervals that each kept one stands for, and the number for the last
+    /// one.
     each: u64,
     last: u64,
 }

@@ -1,4 +1,4 @@
-//! One process that is watched: what of its touches is told to its policy.
+//! One watched process, and the touches of it that its policy is told.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub struct Watched {
     pub whereabouts: Whereabouts,
     /// Moves that there was no time for.
     pub late: Vec<Wanted>,
-    /// Where the next interval goes on.
+    /// The position at which the next interval continues.
     cursor: usize,
 }
 
@@ -55,7 +55,8 @@ impl Watched {
         }
     }
 
-    /// What is told of what the process touched; what is passed over is counted.
+    /// The observations to tell of the pages that the process touched; pages passed over are
+    /// counted.
     ///
     /// Errors: it is gone, or may not be looked at.
     pub fn seen(
@@ -106,7 +107,8 @@ impl Watched {
             let addresses: Vec<usize> = part.iter().map(|(unit, _)| unit.address).collect();
             let there = linux.nodes_of(process, &addresses).map_err(|error| lost(&error))?;
             for (&(unit, touched), there) in part.iter().zip(there) {
-                // What went away meanwhile, or lies on a node that has just been added.
+                // A page that went away meanwhile, or lies on a node that has just been added, is
+                // skipped.
                 let Some(served_by) = there.ok().and_then(|node| layout.node(node)) else {
                     continue;
                 };
@@ -173,12 +175,12 @@ impl Watched {
         })
     }
 
-    /// What is to be moved, with what there was no time for before. Of two words on a page the newer one counts, and the older
-    /// one was never asked for.
+    /// The moves to make, with those that there was no time for before. Of two requests for a page the newer one
+    /// counts, and the older one is dropped as if never made.
     pub fn with_late(&mut self, new: Vec<Wanted>, tally: &mut Tally) -> Vec<Wanted> {
         let mut named: HashSet<usize> = HashSet::new();
         let mut wanted: Vec<Wanted> = Vec::new();
-        // From the newest on, so that of two moves of a page the later one stays.
+        // The loop begins with the newest, so that of two moves of a page the later one stays.
         for one in self.late.drain(..).chain(new).rev() {
             if named.insert(one.unit.address) {
                 wanted.push(one);
@@ -213,14 +215,14 @@ fn count(misses: &Misses, layout: &Layout, samples: &mut HomesSamples) {
     }
 }
 
-/// Which units were written since the last time.
+/// The units that were written since the last time.
 fn written(process: u32, found: &[(Unit, Touched)], linux: &mut impl Linux) -> std::io::Result<HashSet<usize>> {
     let mut written = HashSet::new();
     let mut units: Vec<Unit> = found.iter().map(|(unit, _)| *unit).collect();
     units.sort_by_key(|unit| unit.address);
     units.dedup_by_key(|unit| unit.address);
     let mut rest = units.as_slice();
-    // What lies close together is asked for together.
+    // Units that lie close together are asked for together.
     while let Some(first) = rest.first() {
         const GAP: usize = 64 * PAGE;
         let count = 1 + rest

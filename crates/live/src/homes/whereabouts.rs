@@ -1,8 +1,8 @@
-//! On which nodes the threads of a process ran during an interval.
+//! The nodes on which the threads of a process ran during an interval.
 //!
-//! The kernel says of each thread for how long it has run so far, and which cpu it ran on last. A thread that has run since the
-//! look before did so where it was then or where it is now, or at both; where it was in between is not seen. So there are
-//! several looks an interval.
+//! The kernel says of each thread for how long it has run so far, and which cpu it ran on last. A thread that has run
+//! since the look before ran on the cpu of that look or of this one, or on both; its cpus in between are not seen. So
+//! there are several looks an interval.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,10 +10,10 @@ use sys::tasks::Task;
 
 use super::layout::Layout;
 
-/// What is known of one process.
+/// The record of one process.
 #[derive(Clone, Debug, Default)]
 pub struct Whereabouts {
-    /// By thread: its time, and its node, at the last look.
+    /// Each thread's time and its node at the last look.
     last: HashMap<u32, (u64, Option<u32>)>,
     /// Nodes since [`Whereabouts::take`].
     nodes: BTreeSet<u32>,
@@ -30,7 +30,7 @@ impl Whereabouts {
                     self.nodes.extend(*before);
                     self.nodes.extend(node);
                 }
-                // One that is new has run here, if at all.
+                // A new thread has run here, if at all.
                 None if task.time > 0 => self.nodes.extend(node),
                 // The time of one that runs is brought up to date at the scheduler's next step only.
                 _ if task.runs => self.nodes.extend(node),
@@ -41,7 +41,7 @@ impl Whereabouts {
         self.last = now;
     }
 
-    /// The nodes where threads ran since this was asked last, as policies number them, ascending. Empty where none ran.
+    /// The nodes where threads ran since this was asked last, as policies number them, ascending. Empty if none ran.
     pub fn take(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.nodes).into_iter().collect()
     }

@@ -1,8 +1,9 @@
-//! Which process is the one that a placement is of, where a program starts others.
+//! The process that a placement applies to, if a program starts others.
 //!
-//! A wrapper (`sh -c`, `env`, `time`) starts the program of the file, or becomes it. A process is taken for it by the name of what it
-//! runs. Where none has that name, the one that was started is the program by another name, as soon as it has several threads.
-//! Processes of other programs begin with the cpus of the thread that starts them, and get back those that all began with.
+//! A wrapper (`sh -c`, `env`, `time`) starts the program of the file, or becomes it. A process is recognized by the
+//! name of its program. If none has that name, the process that was started is taken for it as soon as it has several
+//! threads. Processes of other programs begin with the cpus of the thread that starts them, and get back those that all
+//! began with.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,12 +18,12 @@ pub trait Processes {
     type Threads: Threads;
     /// A process and all that it started, at any remove.
     fn family(&self, process: u32) -> Vec<u32>;
-    /// The names of what a process runs: its file's, and the one that it was called by. Empty where it is gone.
+    /// The names of a process's program: its file's, and the one that it was called by. Empty if it is gone.
     fn names(&self, process: u32) -> Vec<String>;
     fn threads(&self, process: u32) -> Self::Threads;
 }
 
-/// Those of this machine.
+/// The processes of this machine.
 #[derive(Default)]
 pub struct Here(Root);
 
@@ -59,14 +60,15 @@ pub struct Family<'a> {
     is_program: bool,
     /// The process that is placed, and whether it has the program's name.
     placed: Option<(u32, bool, Placer<'a>)>,
-    /// What became of those that ended.
+    /// The outcomes of the processes that ended.
     ended: Vec<PlacedRun>,
-    /// Others that were looked at, and what they ran.
+    /// Other processes that were looked at, and their programs.
     others: BTreeMap<u32, Vec<String>>,
 }
 
 impl<'a> Family<'a> {
-    /// `first`: the process that was started; `command`: what it was started by. `everywhere`: the cpus that all begin with.
+    /// `first`: the process that was started; `command`: the command that started it. `everywhere`: the cpus that all
+    /// begin with.
     pub fn new(
         placement: &'a Placement,
         way: &'a PlacementWay,
@@ -115,7 +117,7 @@ impl<'a> Family<'a> {
         };
         let placer = || Placer::new(self.placement, self.way, self.everywhere.clone());
         match (family.iter().find(is_it), &mut self.placed) {
-            // It became the program by exec.
+            // The process became the program by exec.
             (Some(found), Some((process, named, _))) if found == process => *named = true,
             (Some(&found), _) => self.placed = Some((found, true, placer())),
             (None, Some(_)) => {}
@@ -139,7 +141,7 @@ impl<'a> Family<'a> {
         }
         for process in family.iter().filter(|process| *process != placed) {
             let names = processes.names(*process);
-            // One that a fork made and that runs the same is a part of the program.
+            // A process that a fork made and that runs the same program is a part of it.
             let is_other = !names.is_empty() && names.iter().all(|name| !own.contains(name));
             if !is_other || self.others.get(process) == Some(&names) {
                 continue;
@@ -147,7 +149,7 @@ impl<'a> Family<'a> {
             self.others.insert(*process, names);
             let threads = processes.threads(*process);
             for thread in threads.there_are() {
-                // What somebody else chose for it stays.
+                // Cpus that somebody else chose for it stay.
                 if threads.allowed(thread).is_some_and(|cpus| self.is_of_way(&cpus)) {
                     let _ = threads.allow(thread, &self.everywhere);
                 }
@@ -155,7 +157,7 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Whether these are the cpus of a thread of the file, as far as they can be had.
+    /// Returns whether these are the cpus of a thread of the file, as far as they can be had.
     fn is_of_way(&self, cpus: &[u32]) -> bool {
         let same = |of: &Vec<u32>| {
             let mut had: Vec<u32> = of.iter().copied().filter(|cpu| self.everywhere.contains(cpu)).collect();
@@ -165,7 +167,7 @@ impl<'a> Family<'a> {
         self.way.cpus.iter().any(same)
     }
 
-    /// What became of the threads; of several processes, that of the one with most threads that were placed.
+    /// The outcome for the threads; among several processes, that of the one with most placed threads.
     pub fn outcome(&self) -> PlacedRun {
         let now = self.placed.as_ref().map(|(_, _, placer)| placer.outcome());
         let most = self.ended.iter().cloned().chain(now).max_by_key(|run| run.placed);

@@ -13,7 +13,7 @@ use crate::means::{Knowledge, Placing};
 /// Bytes that are populated at a time.
 const STEP_MIN: u64 = 2 << 20;
 const STEP_MAX: u64 = 64 << 20;
-/// How long what was seen of free memory is believed.
+/// The time for which a reading of free memory is believed.
 const MOMENT: Duration = Duration::from_millis(50);
 /// Pages of a transparent huge page.
 const BLOCK: usize = HUGE / PAGE;
@@ -21,7 +21,7 @@ const BLOCK: usize = HUGE / PAGE;
 impl Pool {
     /// Collects until there are `need` frames free of each color.
     ///
-    /// Errors: [`Error::NoFrames`] at the limit of what may be held; what was found stays here.
+    /// Errors: [`Error::NoFrames`] at the limit of held memory; frames found so far stay here.
     pub(super) fn collect(&mut self, need: &[u64]) -> Result<(), Error> {
         let mut limit = None;
         let mut looked = 0;
@@ -37,7 +37,7 @@ impl Pool {
                 continue;
             }
             let expected = short.saturating_mul(u64::from(self.colors.count()) * PAGE as u64);
-            // What is held meanwhile may be a multiple of what is kept.
+            // The frames held meanwhile may be a multiple of those kept.
             let limit = *limit.get_or_insert_with(|| self.collect_bytes.min(free(&mut self.seen_free) / 2));
             let room = limit.saturating_sub(looked);
             if room < STEP_MIN {
@@ -67,7 +67,7 @@ impl Pool {
     /// A copy of zeros by a userfaultfd (UFFDIO_COPY) takes two thirds of the time that populating does.
     ///
     /// # Safety
-    /// Nobody else touches the pages, and zeros are what is expected there.
+    /// Nobody else touches the pages, and their owner expects zeros there.
     pub(super) unsafe fn populate(&mut self, pages: Span) -> Result<(), Error> {
         let mut filled = 0;
         if let (Some(faults), Some(blank)) = (self.faults.as_ref(), self.blank.as_ref())
@@ -88,7 +88,7 @@ impl Pool {
         if filled == pages.bytes {
             return Ok(());
         }
-        // This call reports what stopped it.
+        // This call returns the error.
         let rest = Span::new(pages.start + filled, pages.bytes - filled);
         memory::populate(rest).map_err(Error::system("populating memory to collect frames"))
     }
@@ -203,7 +203,7 @@ impl Pool {
         Ok((frames, divided))
     }
 
-    /// Which blocks of an area are huge pages.
+    /// The blocks of an area that are huge pages.
     fn huge_blocks(&self, area: &Area) -> Vec<bool> {
         if let Ok(huge) = self.pagemap.huge(area.span()) {
             return huge.chunks(BLOCK).map(|block| !block.contains(&false)).collect();

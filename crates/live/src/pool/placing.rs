@@ -12,7 +12,7 @@ use crate::{Error, Pages};
 const REFILL: usize = 64;
 
 impl Pool {
-    /// As [`Supply::fill`](crate::Supply::fill); what lies in the frames is the caller's choice.
+    /// As [`Supply::fill`](crate::Supply::fill); the caller chooses the content of the frames.
     ///
     /// # Safety
     /// As for [`Supply::fill`](crate::Supply::fill); with [`Expected::Any`] the caller writes the pages over as a whole
@@ -45,7 +45,7 @@ impl Pool {
         }
     }
 
-    /// Makes zeros of what a frame holds.
+    /// Zeroes a frame.
     pub(crate) fn clean(&mut self, frame: Frame) {
         let page = frame.page as usize;
         match frame.contents {
@@ -66,7 +66,7 @@ impl Pool {
         let mut meant_for = meant.iter().map(|&(place, _)| place).peekable();
         let others = (0..want.len()).filter(|place| meant_for.next_if_eq(place).is_none());
         let others: Vec<usize> = others.collect();
-        // What is missing is collected before anything is done.
+        // Missing frames are collected before anything is done.
         let frames = match self.take(&at(want, &others)) {
             Ok(frames) => frames,
             Err(error) => {
@@ -126,7 +126,7 @@ impl Pool {
         };
         let registered = faults.register(into.span());
         registered.map_err(Error::system("registering memory with a userfaultfd"))?;
-        // From here to the release nothing is allocated: it might lie in the pages concerned.
+        // No allocation from here to the release: it might lie in the pages concerned.
         let (mut done, mut stop) = (0, None);
         for &(first, count) in &runs {
             let from = frames[first];
@@ -152,9 +152,9 @@ impl Pool {
     }
 
     /// Frees the frames and populates the pages at once, on the same cpu: the frame freed last is
-    /// handed out first. The page map shows what came of it.
+    /// handed out first. The page map shows the result.
     fn refill(&mut self, into: Pages, want: &[u16], frames: &[Frame]) -> Result<Vec<Option<u16>>, Error> {
-        // Where this is refused the page map shows what came of it, and wrong pages are tried again.
+        // If this is refused, the page map shows the outcome, and wrong pages are tried again.
         let _pinned = sys::affinity::pin_here();
         for (step, frames) in frames.chunks(REFILL).enumerate() {
             for &frame in frames.iter().rev() {

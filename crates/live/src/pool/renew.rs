@@ -1,10 +1,10 @@
 //! Frames that a program's pages had, made fit for use again.
 //!
-//! Nobody but the kernel knows whether it still reads such a frame: `vmsplice` and `send(MSG_ZEROCOPY)` hold frames
-//! without a pin, which is all that UFFDIO_MOVE looks for. Written to again here, the frame would carry other data of the
-//! process to whoever receives it. So each goes back to the kernel, whose count of its users knows, and is taken anew at
-//! once: one that nobody holds is the first to be handed out again, on the same cpu; one that somebody holds stays his
-//! until he lets go, and another comes in its place.
+//! Only the kernel knows if it still reads such a frame: `vmsplice` and `send(MSG_ZEROCOPY)` hold frames without a pin,
+//! and UFFDIO_MOVE checks only for pins. If the frame were written again here, it would leak other data of the process
+//! to the receiver. So each frame goes back to the kernel, which counts its users, and is allocated again at once. A
+//! frame without users is the first to be handed out again, on the same cpu. One in use stays with its user, and
+//! another comes in its place.
 
 use sys::faults::Faults;
 use sys::handover::Discard;
@@ -33,7 +33,7 @@ impl Pool {
             return Ok(false);
         }
         frames.sort_unstable();
-        // Where this is refused other frames come, which is seen.
+        // If this is refused, other frames come, which the check notices.
         let _pinned = sys::affinity::pin_here();
         let area = Area::map(frames.len() * PAGE, Size::Small);
         let area = area.map_err(Error::system("mapping memory to collect frames"))?;
@@ -65,15 +65,15 @@ impl Pool {
         meant
     }
 
-    /// What [`used_for`](Pool::used_for) gave.
+    /// Takes back the frames of [`used_for`](Pool::used_for) that were not renewed.
     pub(super) fn not_renewed(&mut self, want: &[u16], meant: &[Meant]) {
         for &(place, frame) in meant {
             self.used[usize::from(want[place])].push(frame);
         }
     }
 
-    /// Renews frames where they are wanted, which saves moving them there: the kernel hands out first what was freed last.
-    /// Returns the pages, in order, that are absent all the same: another frame had come there, which is free now.
+    /// Renews frames where they are wanted, which saves moving them there: the kernel hands out first the frame freed
+    /// last. Returns the pages, in order, that are still absent: another frame had come there, which is free now.
     ///
     /// Errors: some of the pages may have frames then, full of zeros.
     ///
@@ -90,7 +90,7 @@ impl Pool {
         }
         let page = |place: usize| Span::new(into.start + place * PAGE, PAGE);
         {
-            // Where this is refused other frames come, which is seen.
+            // If this is refused, other frames come, which the check notices.
             let _pinned = sys::affinity::pin_here();
             let mut discard = Discard::new();
             for step in meant.chunks(RENEWED) {
@@ -134,7 +134,8 @@ impl Pool {
     }
 }
 
-/// Takes pages out into an area, in order; what cannot be taken is freed. All are absent afterwards.
+/// Takes pages out into an area, in order; pages that cannot be taken are freed. All are absent
+/// afterwards.
 ///
 /// # Safety
 /// Nobody else touches the pages, nor needs their content.

@@ -1,4 +1,4 @@
-//! How large blocks of the heap are aligned and kept apart (Bugnion96, section 5.4).
+//! The alignment and separation of large blocks of the heap (Bugnion96, section 5.4).
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ pub struct Alignment {
     pub at_least: usize,
 }
 
-/// Not an alignment.
+/// The text is no alignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no alignment: it is yes, no, or LINE:WAY, the bytes of a line and of a way of the on-chip cache, both powers of \

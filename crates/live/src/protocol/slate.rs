@@ -1,7 +1,7 @@
 //! The bytes that carry a report: a length, a check, and JSON text; written over and over in place.
 //!
-//! The writer may be killed in the middle. There are two sides, written by turns, each with a number: what
-//! is read is the side with the higher number among those that are whole.
+//! The writer may be killed in the middle. There are two sides, written by turns, each with a number: a
+//! reader takes the side with the higher number among those that are whole.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ impl Slate {
             return;
         };
         let (head, body) = side.split_at_mut(HEAD);
-        // Not whole until the last step.
+        // The slate is not whole until the last step.
         head.fill(0);
         body[..text.len()].copy_from_slice(&text);
         head[8..16].copy_from_slice(&(text.len() as u64).to_le_bytes());
@@ -54,7 +54,7 @@ fn fitting(report: &Report) -> Option<Vec<u8>> {
     }
 }
 
-/// The last whole report; `None` where none was ever written.
+/// The last whole report; `None` if none was ever written.
 pub fn read_slate(path: &Path) -> Result<Option<Report>, InstructionsError> {
     let memory = std::fs::read(path).map_err(|error| InstructionsError::File {
         path: path.to_path_buf(),
@@ -106,7 +106,7 @@ mod tests {
             slate.write(&mut memory, &report(pages));
             assert_eq!(last(&memory), Some(report(pages)));
         }
-        // The fifth writing went to the second side: broken, the fourth is what there is.
+        // The fifth writing went to the second side: broken, it leaves the fourth.
         memory[SIDE + HEAD + 3] ^= 1;
         assert_eq!(last(&memory), Some(report(4)));
     }

@@ -14,7 +14,7 @@ pub struct TextInstructions {
     pub store: PathBuf,
     /// The number of the command's process: the program is its child, whatever it becomes by exec.
     pub command: u32,
-    /// Whether programs that this one starts do the same.
+    /// True if programs that this one starts do the same.
     pub children: bool,
     /// The earlier value of `LD_PRELOAD`; programs that this one starts find it so again.
     pub preload_before: Option<String>,

@@ -16,7 +16,7 @@ const MOST: usize = 256;
 
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// By process and thread.
+    /// The counters, by process and thread.
     of: BTreeMap<(u32, u32), Counting>,
     /// The reason why nothing can be counted here, once that was tried.
     refused: std::cell::OnceCell<Option<String>>,
@@ -35,7 +35,7 @@ impl Counters {
         self.refused.get_or_init(|| perf::try_instructions().err()).clone()
     }
 
-    /// What the threads of a process did since this was asked last. `None` where none of them was counted then.
+    /// The work of a process's threads since the last call. `None` if none of them was counted then.
     pub fn counted(&mut self, process: u32, threads: &[Demand]) -> Option<Counted> {
         if self.refused().is_some() {
             return None;

@@ -1,6 +1,6 @@
-//! Decisions after each interval: medians of what was observed, the policy, and trials against the pace of work.
+//! Decisions after each interval: medians of the observations, the policy, and trials against the pace of work.
 //!
-//! Nothing here reads a clock or asks the system, so that a log that is told again gives the same actions.
+//! Nothing here reads a clock or asks the system, so that a replayed log gives the same actions.
 
 mod pace;
 mod rejected;
@@ -29,12 +29,12 @@ const MAKES_ROOM: &str = "it makes room for the preferred program";
 const LOST: &str = "a place was tried and lost";
 const UNDECIDED: &str = "nothing has been decided since it became movable";
 
-/// A process, and what was observed of it lately.
+/// A process, and its recent observations.
 struct History {
     name: String,
     began: u64,
     lately: Lately,
-    /// As it was seen last.
+    /// The last observation of it.
     seen: Seen,
 }
 
@@ -46,7 +46,7 @@ struct Trial {
     before: Work,
     /// The places that there were before, of the processes that it moved.
     places: Places,
-    /// Those that it gave.
+    /// The places that it gave.
     tried: Places,
     /// Intervals since the change. The first one has the move itself in it, and does not count.
     since: usize,
@@ -65,7 +65,7 @@ pub struct Decisions {
     plan: Option<(Plan, &'static str)>,
     /// Why processes have no place, by the last decision.
     free: BTreeMap<u32, Free>,
-    /// Those that lost their places because work went on more slowly with them.
+    /// Processes that lost their places because work went on more slowly with them.
     lost: BTreeSet<u32>,
     verified: bool,
 }
@@ -88,7 +88,8 @@ impl Decisions {
         }
     }
 
-    /// An interval was observed. Returns what is to be done, and whether anything was decided.
+    /// Takes the observations of an interval. Returns the actions to take, and true if anything was
+    /// decided.
     pub fn tell(&mut self, observed: &Observed) -> (Vec<Action>, bool) {
         self.remember(observed);
         if let Some(trial) = self.trial.take() {
@@ -176,7 +177,8 @@ impl Decisions {
             self.lost.extend(new.keys());
         }
         if self.plan.is_none() || !actions.is_empty() {
-            // Whoever gives a place up because it must says why; the plan itself may have changed nothing.
+            // A process that must give its place up has its own reason; the plan itself may have changed
+            // nothing.
             let first = new.keys().next().filter(|_| plan.why == Why::Nothing && !is_lost);
             let why = first.map_or(plan.why.in_words(), why);
             self.plan = Some((plan.clone(), why));
@@ -218,7 +220,7 @@ impl Decisions {
         }
     }
 
-    /// A change is compared with what was before. Returns what undoes it, if it lost.
+    /// Compares a change with the time before. Returns the actions that undo it, if it lost.
     fn judge(&mut self, mut trial: Trial) -> Vec<Action> {
         trial.since += 1;
         if trial.since == 1 {

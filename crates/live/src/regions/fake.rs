@@ -42,7 +42,7 @@ pub struct Process {
 pub struct Thread {
     pub began: u64,
     pub mask: Vec<u32>,
-    /// The cpus that were asked for; its mask has of them what the cpuset has.
+    /// The cpus asked for; its mask is their intersection with the cpuset.
     asked: Option<Vec<u32>>,
     ran: u64,
 }
@@ -57,12 +57,12 @@ impl Thread {
         }
     }
 
-    /// True where its cpus were asked for.
+    /// True if its cpus were asked for.
     pub fn was_asked(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// One that this one starts: it inherits the cpus.
+    /// A thread that this one starts: it inherits the cpus.
     pub fn starts(&self, began: u64) -> Thread {
         Thread {
             began,
@@ -114,7 +114,7 @@ impl Process {
         }
     }
 
-    /// The same in a kernel before that: it forgets what was asked for.
+    /// The same in a kernel before that: it forgets the cpus asked for.
     pub fn moves_and_forgets(&mut self, cpuset: &[u32]) {
         self.threads.values_mut().for_each(|thread| thread.asked = None);
         self.moves_to(cpuset);
@@ -141,14 +141,14 @@ pub struct World {
 #[derive(Clone, Debug)]
 pub struct Group {
     pub cpuset: cpusets::Group,
-    /// It has a cpuset that may be written.
+    /// True if it has a cpuset that may be written.
     pub open: bool,
     /// Threads lose their own choice when the cpuset changes, as before Linux 6.2.
     pub forgets: bool,
 }
 
 impl Group {
-    /// One that has the cpus of the group above it.
+    /// A group that has the cpus of the group above it.
     pub fn of(above: &[u32]) -> Group {
         Group {
             cpuset: cpusets::Group {

@@ -1,11 +1,13 @@
-//! The host: observes processes interval by interval, has decisions made over them, and places their threads.
+//! The host: observes processes interval by interval, gets decisions about them, and places their threads.
 //!
 //! In each interval:
 //!
 //! 1. It sees which processes there are, and tells the source of those that are busy that an interval begins.
-//! 2. It waits, and looks several times where the threads of those run that have no place.
-//! 3. It reads processor time, working sets, and the progress of a program that tells it; else instructions, where they can be counted.
-//! 4. The observations go to the log and to [`super::decisions`]. Decisions are carried out, or in a dry run only said.
+//! 2. It waits, and looks several times at the cpus of the threads of those that have no place.
+//! 3. It reads processor time, working sets, and the progress of a program that reports it; else instructions, if they
+//!    can be counted.
+//! 4. The observations go to the log and to [`super::decisions`]. Decisions are carried out, or in a dry run only
+//!    reported.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -35,7 +37,7 @@ mod watched;
 
 /// Looks at threads in an interval.
 const LOOKS: u32 = 4;
-/// The longest sleep after which it is asked whether to stop.
+/// The longest sleep between two checks for a stop.
 const NAP: Duration = Duration::from_millis(50);
 /// Actions and processes that the report lists, at most.
 const LISTED: usize = 256;
@@ -56,7 +58,7 @@ pub struct Host<L: Linux> {
     intervals: u64,
     actions: VecDeque<PairingAction>,
     actions_count: u64,
-    /// Those that were there, as they were seen last.
+    /// The processes of the last listing.
     listed: BTreeMap<u32, PairedProcess>,
     /// Working sets that could not be read, and the last one of them.
     unread: u64,
@@ -68,7 +70,7 @@ pub struct Host<L: Linux> {
 }
 
 impl<L: Linux> Host<L> {
-    /// Puts in order what a run that was killed has left. Nothing is watched before the first interval.
+    /// Restores the state that a killed run has left. Nothing is watched before the first interval.
     ///
     /// Errors: the log or the state cannot be written.
     pub fn new(
@@ -127,8 +129,8 @@ impl<L: Linux> Host<L> {
         Ok(host)
     }
 
-    /// Goes on, interval by interval, until there is nobody left to watch, the time is up, or `stop` says so; a dry run until
-    /// something was decided.
+    /// Goes on, interval by interval, until no process is left to watch, the time is up, or `stop` returns true; a dry
+    /// run until something was decided.
     pub fn run(&mut self, mut stop: impl FnMut() -> bool) -> Result<(), RegionsError> {
         while self.interval(&mut stop)? {}
         self.log.flush()
@@ -179,7 +181,7 @@ impl<L: Linux> Host<L> {
             self.watched.remove(&process);
             self.choice.source.end(process);
             self.linux.uncount(process);
-            // It may have left the group, and be there still.
+            // The process may have left the group, and still exist.
             self.restored += self.undo.restore(&mut self.linux, process)?;
         }
         for (process, began) in began {
@@ -240,9 +242,9 @@ impl<L: Linux> Host<L> {
                 Some(bytes)
             }
             Err(why) => {
-                // The source begins anew with it.
+                // The source restarts with it.
                 self.choice.source.end(process);
-                // One that ends just now is gone the next time.
+                // A process that ends just now is gone the next time.
                 if self.linux.began(process) == Some(watched.began) {
                     self.unread += 1;
                     self.unread_last = Some(format!("process {process} ({}): {why}", watched.name));
@@ -307,7 +309,7 @@ impl<L: Linux> Host<L> {
         }
     }
 
-    /// A process at the end of an interval; `None` where it has ended meanwhile.
+    /// A process at the end of an interval; `None` if it has ended meanwhile.
     fn observe_one(&mut self, process: u32, time: u64) -> Option<Seen> {
         let threads = self.linux.threads(process);
         if threads.is_empty() {
@@ -320,7 +322,7 @@ impl<L: Linux> Host<L> {
             .map(|thread| (thread.number, (thread.ran, thread.waited)))
             .collect();
         watched.busy = rounded(busy) > 0;
-        // That of an idle process may wait.
+        // The cpuset of an idle process may wait.
         if watched.busy || watched.cpuset.is_empty() {
             watched.cpuset = self.linux.cpuset(process)?;
         }
@@ -338,7 +340,7 @@ impl<L: Linux> Host<L> {
         };
         let watched = self.watched.get(&process)?;
         let refused = watched.refused.clone().or_else(|| watched.unread.left());
-        // One that rests for an interval is as it was.
+        // A process that rests for an interval is as it was.
         let pinned = match watched.busy {
             true => self.pinned(process, &threads, &cpuset),
             false => watched.pinned.clone(),
@@ -367,12 +369,12 @@ impl<L: Linux> Host<L> {
         })
     }
 
-    /// True where changes are judged by instructions: something is changed, and no program tells its progress.
+    /// True if changes are judged by instructions: something is changed, and no program tells its progress.
     fn counts(&self) -> bool {
         self.config.acts && self.config.progress.is_none()
     }
 
-    /// Those that are seen for the last time are remembered.
+    /// Remembers the processes of an interval, as they may be seen for the last time.
     fn list(&mut self, observed: &Observed) {
         for seen in &observed.processes {
             let Some(paired) = self.decisions.paired(seen.process) else {

@@ -17,16 +17,16 @@ pub trait Linux {
     fn sleep(&mut self, time: Duration);
     /// Processor time of the calling thread.
     fn own_time(&mut self) -> Duration;
-    /// The processes of whom is watched that are there just now.
+    /// The watched processes that exist just now.
     fn members(&mut self, whom: &Whom) -> Result<Vec<u32>, SysError>;
-    /// A number that tells a process from a later one of the same number; `None` where it is gone.
+    /// A number that tells a process from a later one of the same number; `None` if it is gone.
     fn began(&mut self, process: u32) -> Option<u64>;
     fn name(&mut self, process: u32) -> String;
-    /// The threads of a process; empty where it is gone.
+    /// The threads of a process; empty if it is gone.
     fn threads(&mut self, process: u32) -> Vec<Demand>;
-    /// The cpus that a process's cpuset leaves it; `None` where it is gone.
+    /// The cpus that a process's cpuset leaves it; `None` if it is gone.
     fn cpuset(&mut self, process: u32) -> Option<Vec<u32>>;
-    /// The cpus that a thread may run on; `None` where it is gone.
+    /// The cpus that a thread may run on; `None` if it is gone.
     fn mask(&mut self, process: u32, thread: u32) -> Option<Vec<u32>>;
     fn allow(&mut self, thread: u32, cpus: &[u32]) -> io::Result<()>;
     /// The control group that a process is in: its folder.
@@ -41,11 +41,11 @@ pub trait Linux {
     fn parents(&mut self) -> Vec<(u32, u32)>;
     /// The time now, as that at which a thread began is counted.
     fn ticks(&mut self) -> u64;
-    /// Units of work that the program says it has done; `None` where it says nothing.
+    /// Units of work that the program says it has done; `None` if it says nothing.
     fn units(&mut self) -> Option<f64>;
-    /// Instructions of a process since this was asked last; `None` where none are counted, and the first time.
+    /// Instructions of a process since this was asked last; `None` if none are counted, and the first time.
     fn counted(&mut self, process: u32, threads: &[Demand]) -> Option<Counted>;
-    /// Nothing more is asked of a process's instructions.
+    /// Stops counting a process's instructions.
     fn uncount(&mut self, process: u32);
     /// The reason why instructions cannot be counted here, if so.
     fn uncountable(&self) -> Option<String>;

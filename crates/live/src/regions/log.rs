@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::RegionsError;
 
-/// The version of what is written.
+/// The version of the log's format.
 pub const VERSION: u32 = 1;
 
 /// A line of the log.
@@ -60,14 +60,14 @@ pub struct Seen {
     /// Tells it from a later one of the same number.
     pub began: u64,
     pub name: String,
-    /// Its working set in bytes; absent where it was not asked for, or not known.
+    /// Its working set in bytes; absent if it was not asked for, or not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Cpus that it would have kept busy, in thousandths.
     pub busy: u32,
     /// Processor time.
     pub cpu_ns: u64,
-    /// The instructions that it carried out in user mode; absent where they are not counted.
+    /// The instructions that it carried out in user mode; absent if not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
     /// Cpus that it may use in each domain.
@@ -91,13 +91,13 @@ pub struct Counted {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
     pub process: u32,
-    /// Absent where it may run again wherever it could before.
+    /// Absent if it may run again wherever it could before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domains: Option<Vec<u32>>,
     pub why: String,
 }
 
-/// The place of entries; none where no log is wanted.
+/// The place of entries; none if no log is wanted.
 pub struct Log {
     to: Option<Box<dyn Write + Send>>,
 }

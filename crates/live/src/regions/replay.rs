@@ -7,7 +7,7 @@ use policy::regions::pairing::Domain;
 use super::decisions::Decisions;
 use super::log::{Action, Entry, VERSION};
 
-/// A log that was told again.
+/// A replayed log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
     /// The actions when the log was written, and those of now.
@@ -29,9 +29,9 @@ pub enum ReplayError {
     Domains(usize),
 }
 
-/// Tells fresh decisions what a log says.
+/// Replays a log to fresh decisions.
 ///
-/// Errors: it is no log, or names what is not there. A last line that was cut off is passed over.
+/// Errors: it is no log, or names processes that are not there. A truncated last line is skipped.
 pub fn replay(log: impl BufRead) -> Result<Replayed, ReplayError> {
     let mut replayed = Replayed {
         before: Vec::new(),

@@ -1,7 +1,8 @@
-//! Where all cpus share the last-level cache: a preferred program gets ways of that for itself (resctrl), and all others keep the rest.
+//! Reserved ways, for machines whose cpus all share the last-level cache: a preferred program gets ways of it for
+//! itself (resctrl), and all others keep the rest.
 //!
-//! Its threads are told to the kernel, which takes them back with the group at the end; a group that a killed run has left is removed
-//! when the next one is made.
+//! Its threads are put into a group of the kernel's, which releases them when the group is removed at the end; a group
+//! that a killed run has left is removed when the next one is made.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::linux::Linux;
 use super::{Config, RegionsError, Whom};
 use crate::resctrl::{WaySlot, Ways, WaysError};
 
-/// The longest sleep after which it is asked whether to stop.
+/// The longest sleep between two checks for a stop.
 const NAP: Duration = Duration::from_millis(50);
 
 /// A program with ways of its own, or in a dry run one that would have them.
@@ -26,7 +27,7 @@ pub struct Reserved<L: Linux> {
     level: u32,
     config: Config,
     whom: Whom,
-    /// By process: the threads that were told.
+    /// By process: the threads that were put into the group.
     told: BTreeMap<u32, BTreeSet<u32>>,
     actions: Vec<PairingAction>,
     intervals: u64,
@@ -132,7 +133,7 @@ impl<L: Linux> Reserved<L> {
         Ok(living.len())
     }
 
-    /// Gives the ways back, and says what became of it.
+    /// Gives the ways back, and reports the outcome.
     pub fn end(mut self) -> Result<LiveRegions, RegionsError> {
         let processes = self.actions.iter().map(|action| PairedProcess {
             process: action.process,
@@ -214,10 +215,11 @@ mod tests {
         let whom = Whom::Processes(vec![11, 12]);
         let mut reserved = Reserved::begin(fake.clone(), &ways, (3, vec![0, 1]), config(true), whom).unwrap();
         let group = group_names(&folder).remove(0);
-        // Of 18 ways that devices do not use, half; the default group has the others.
+        // The group has half of the 18 ways that devices do not use; the default group has the
+        // others.
         let [own, default] = [group.as_str(), ""].map(|group| masks(&folder, &INTEL, group)[0]);
         assert_eq!((own.count_ones() >= 8, own & default), (true, 0));
-        // A thread that is started meanwhile is told as well.
+        // A thread that starts meanwhile is put into the group as well.
         let begun = fake.clone();
         let mut looks = 0;
         reserved

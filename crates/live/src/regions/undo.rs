@@ -1,9 +1,10 @@
-//! The cpus that threads and control groups had before, in a file that is written before anything changes: whoever ends, or was
-//! killed, leaves each as it was.
+//! The cpus that threads and control groups had before, in a file that is written before anything changes: so every
+//! thread and group can be restored after an end or a kill.
 //!
-//! A thread gets its cpus back if it is the same one, by the time at which it began, and still has the cpus that were given to it
-//! here, or what its cpuset has left of them. A thread that began later and has the same ones has inherited them, and gets those
-//! of its process. So does each process that a placed one has started, as soon as it is seen.
+//! A thread gets its cpus back if it is the same one, by the time at which it began, and still has the cpus that were
+//! given to it here, or the part of them that its cpuset has left. A thread that began later and has the same ones has
+//! inherited them, and gets those of its process. So does each process that a placed one has started, as soon as it is
+//! seen.
 //!
 //! A thread that cannot have its cpus again stays in the file. The end and the next start try once more.
 
@@ -39,7 +40,7 @@ struct Saved {
     groups: Vec<Held>,
 }
 
-/// The kind of errors of what may work in the next interval.
+/// The kind of errors of operations that may work in the next interval.
 pub(super) const NOT_NOW: io::ErrorKind = io::ErrorKind::WouldBlock;
 
 pub(super) fn not_now(why: &str) -> io::Error {
@@ -58,7 +59,7 @@ pub struct Undo {
     folder: PathBuf,
     /// Held as long as this lives.
     _lock: File,
-    /// By process and thread.
+    /// The records, by process and thread.
     kept: BTreeMap<(u32, u32), Kept>,
     /// The errors of those of them that could not have their cpus again.
     stuck: BTreeMap<(u32, u32), String>,
@@ -123,8 +124,8 @@ impl Undo {
         })
     }
 
-    /// Puts in order what a run that was killed has left, or what could not be put in order. Returns the threads that have their
-    /// cpus again.
+    /// Restores the state that a killed run has left, or that could not be restored earlier. Returns the threads that
+    /// have their cpus again.
     ///
     /// Errors: the file is there and cannot be read; then nothing is changed.
     pub fn recover(&mut self, linux: &mut impl Linux) -> Result<u64, RegionsError> {
@@ -147,7 +148,7 @@ impl Undo {
         self.recover(&mut Here::new(None))
     }
 
-    /// The file, which is there as long as a thread has not the cpus that it had before.
+    /// The file, which exists as long as a thread does not have the cpus that it had before.
     pub fn file(&self) -> PathBuf {
         self.folder.join(FILE)
     }
@@ -164,7 +165,7 @@ impl Undo {
         self.groups.stuck.iter()
     }
 
-    /// Those that could not have their cpus again so far.
+    /// Threads that have not been able to get their cpus back so far.
     pub fn stuck(&self) -> impl Iterator<Item = Stuck> {
         self.stuck.iter().map(|(&(process, thread), why)| Stuck {
             process,
@@ -178,18 +179,18 @@ impl Undo {
         self.kept.range(range).map(|(_, kept)| kept)
     }
 
-    /// True where a process was given cpus here.
+    /// True if a process was given cpus here.
     pub fn has(&self, process: u32) -> bool {
         self.of(process).next().is_some()
     }
 
-    /// True where a thread has its cpus because its process was given them here.
+    /// True if a thread has its cpus because its process was given them here.
     pub fn is_ours(&self, process: u32, thread: &Demand, mask: &[u32], cpuset: &[u32]) -> bool {
         self.origin(process, thread, mask, Some(cpuset)).is_some()
     }
 
-    /// A thread as it was, if it has cpus that were given here: as it is known itself, or one of its process of which it
-    /// inherited them. An owner's choice is neither.
+    /// The earlier state of a thread that has cpus given here: its own, or that of the thread of its process from which
+    /// it inherited them. Cpus of an owner's choice are neither.
     fn origin(&self, process: u32, thread: &Demand, mask: &[u32], cpuset: Option<&[u32]>) -> Option<Kept> {
         let known = self
             .kept
@@ -204,9 +205,9 @@ impl Undo {
         }
     }
 
-    /// Gives all threads of a process these cpus. How each of them was is written down first.
+    /// Gives all threads of a process these cpus. The earlier state of each is written to the file first.
     ///
-    /// Returns what kept the kernel from it, if anything. Errors: the file cannot be written; then nothing is changed.
+    /// Returns the kernel's error, if any. Errors: the file cannot be written; then nothing is changed.
     pub fn give(&mut self, linux: &mut impl Linux, process: u32, cpus: &[u32]) -> Result<io::Result<()>, RegionsError> {
         let cpuset = linux.cpuset(process);
         for _ in 0..PASSES {
@@ -244,14 +245,15 @@ impl Undo {
                 }
             }
         }
-        // Those that were started with the cpus of before are found as long as these are known.
+        // Processes started with the earlier cpus can be found only while these are known.
         self.free(linux)?;
         let range = (process, 0)..=(process, u32::MAX);
         self.kept.range_mut(range).for_each(|(_, kept)| kept.has_them());
         Ok(Ok(()))
     }
 
-    /// The whole file beside its place, then renamed: whoever reads it finds the old one or the new one.
+    /// Writes the whole file beside its place, then renames it: a reader finds the old one or the new
+    /// one.
     fn write(&self) -> Result<(), RegionsError> {
         let saved = Saved {
             threads: self.kept.values().cloned().collect(),
@@ -264,7 +266,7 @@ impl Undo {
         written.map_err(|error| self.failed(error))
     }
 
-    /// Gives a process back what it had. Returns how many threads have their cpus again.
+    /// Gives a process back its cpus. Returns how many threads have their cpus again.
     pub fn restore(&mut self, linux: &mut impl Linux, process: u32) -> Result<u64, RegionsError> {
         if !self.has(process) {
             return Ok(0);
@@ -275,7 +277,7 @@ impl Undo {
         Ok(restored)
     }
 
-    /// Gives all back what they had, and removes the file, unless one cannot have its cpus again.
+    /// Gives all back their cpus, and removes the file, unless one cannot have its cpus again.
     pub fn restore_all(&mut self, linux: &mut impl Linux) -> Result<u64, RegionsError> {
         let mut processes: Vec<u32> = self.kept.keys().map(|(process, _)| *process).collect();
         processes.dedup();
@@ -312,7 +314,8 @@ impl Undo {
         }
     }
 
-    /// One that is not free yet may start another one meanwhile: it is looked again until there is none.
+    /// A process that is not free yet may start another one meanwhile: the search repeats until there is
+    /// none.
     fn put_back_all_started(&mut self, linux: &mut impl Linux) -> u64 {
         let mut all = 0;
         for _ in 0..PASSES {
@@ -348,7 +351,7 @@ impl Undo {
     }
 
     fn put_back(&mut self, linux: &mut impl Linux, process: u32) -> u64 {
-        // Those that could not have their cpus again may have ended or can have them now.
+        // Threads that could not get their cpus back may have ended, or can get them now.
         self.stuck.retain(|&(of, _), _| of != process);
         let threads = linux.threads(process);
         // A later process of the same number has no thread that is known.

@@ -1,10 +1,10 @@
-//! Which ways: neighbours, so that what stays with the default group are neighbours too.
+//! The choice of ways: neighbours, so that the ways left to the default group are neighbours too.
 
 use policy::slots::Kind;
 
 use super::Mask;
 
-/// Who has which ways of a cache.
+/// The owners of the ways of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Masks {
     pub(super) all: Mask,
@@ -13,7 +13,7 @@ pub(super) struct Masks {
     /// Fewest ways that a group can have.
     pub(super) least: u32,
     pub(super) default: Mask,
-    /// Of other groups.
+    /// The ways of other groups.
     pub(super) taken: Mask,
 }
 
@@ -21,11 +21,11 @@ pub(super) struct Masks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) ways: Mask,
-    /// Those of them that were the default group's, and will be again.
+    /// The part of them that was the default group's, and will be again.
     pub(super) from_default: Mask,
 }
 
-/// `ways` ways for a slot of this kind; `None` where there are not so many.
+/// `ways` ways for a slot of this kind; `None` if there are not enough.
 pub(super) fn choose(masks: &Masks, kind: Kind, ways: u32) -> Option<Wanted> {
     if ways < masks.least {
         return None;
@@ -45,7 +45,8 @@ pub(super) fn choose(masks: &Masks, kind: Kind, ways: u32) -> Option<Wanted> {
                 let rest = masks.default & !window;
                 rest.count_ones() >= masks.least && is_one_run(rest)
             };
-            // As few of the default group's as can be, and the highest: shared slots have the lowest.
+            // As few of the default group's ways as possible, and the highest: shared slots have the
+            // lowest.
             fits.filter(leaves_enough)
                 .min_by_key(|window| ((window & masks.default).count_ones(), std::cmp::Reverse(*window)))
                 .map(|window| Wanted {
@@ -56,7 +57,7 @@ pub(super) fn choose(masks: &Masks, kind: Kind, ways: u32) -> Option<Wanted> {
     }
 }
 
-/// A mask with those of `left` that make it one run with what it has.
+/// A mask with those of `left` that extend its ways to one run.
 pub(super) fn joined(mask: Mask, left: Mask) -> Mask {
     let mut joined = mask;
     loop {

@@ -1,10 +1,10 @@
-//! What can go wrong with ways.
+//! Errors of ways.
 
 use std::path::PathBuf;
 
 use policy::slots::Kind;
 
-/// Why there is no slot of ways. Nothing has changed then.
+/// The reason why there is no slot of ways. The error changes nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaysError {
@@ -41,7 +41,7 @@ pub enum WaysError {
     },
 }
 
-/// What is free of a cache.
+/// The free part of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeWays {
     /// The kernel's number of the cache.

@@ -1,4 +1,4 @@
-//! The groups of the tree: who has which ways, and how ways change hands.
+//! The groups of the tree: the owners of ways, and transfers between them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::schemata::{self, Schemata};
 use super::tree::Tree;
 use super::{Mask, WaysError, slot};
 
-/// The tree, and what is known of the caches.
+/// The tree, and the data of the caches.
 pub(super) struct State {
     pub(super) tree: Box<dyn Tree>,
     pub(super) system: Root,
@@ -36,7 +36,7 @@ pub(super) struct Group {
 }
 
 impl State {
-    /// Makes a group with these ways, taken out of what the default group and our other ones have.
+    /// Makes a group with these ways, taken from the default group and our other ones.
     pub(super) fn make(&mut self, groups: &[Group], kind: Kind, wanted: &[(u32, Wanted)]) -> Result<String, WaysError> {
         let caches: Vec<u32> = wanted.iter().map(|(cache, _)| *cache).collect();
         let mut name = slot::group_name(self.made, kind, &caches);
@@ -71,7 +71,7 @@ impl State {
         Ok(name)
     }
 
-    /// Takes ways out of the default group's masks and out of those that our groups have where they are not concerned.
+    /// Takes ways out of the masks of the default group, and of our groups in caches that do not concern them.
     fn shrink(&self, groups: &[Group], wanted: &[(u32, Wanted)]) -> Result<(), WaysError> {
         for group in groups.iter().filter(|group| is_yielding(group)) {
             let theirs = slot::caches_of(&group.name);
@@ -88,7 +88,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes a group and gives the default one its ways back, as far as they are neighbours of what it has.
+    /// Removes a group and gives the default one its ways back, as far as they are neighbours of its own.
     ///
     /// Pre, as for all that changes the tree: its lock is held.
     pub(super) fn unmake(&mut self, name: &str, kind: Kind, wanted: &[(u32, Wanted)]) -> Result<(), WaysError> {
@@ -120,7 +120,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes our groups whose process is no more.
+    /// Removes our groups whose process has ended.
     pub(super) fn remove_dead(&mut self) -> Result<(), WaysError> {
         let dead: Vec<Group> = self
             .groups()?
@@ -146,11 +146,11 @@ impl State {
         Ok(())
     }
 
-    /// What has which ways in a cache.
+    /// The ways that each group has in a cache.
     pub(super) fn masks(&self, groups: &[Group], cache: u32) -> Masks {
         let of = |group: &Group| group.masks.get(&cache).copied().unwrap_or(0);
         let taken = groups.iter().filter(|group| !group.name.is_empty());
-        // Where our own groups are not concerned, they have what the default group has.
+        // In caches that our own groups do not concern, they have the ways of the default group.
         let taken = taken.filter(|group| !slot::is_ours(&group.name) || slot::caches_of(&group.name).contains(&cache));
         Masks {
             all: self.all,
@@ -251,12 +251,13 @@ impl State {
     }
 }
 
-/// Whether its masks make room for private slots: the default group's, and ours where they are not concerned.
+/// Returns whether its masks make room for private slots: the default group's do, and ours in caches that
+/// they do not concern.
 fn is_yielding(group: &Group) -> bool {
     group.name.is_empty() || slot::is_ours(&group.name)
 }
 
-/// A mask without some ways; as it is where it would become what the processor cannot do.
+/// A mask without some ways; unchanged if the processor does not support the result.
 fn without(mask: Mask, ways: Mask, least: u32) -> Mask {
     let rest = mask & !ways;
     if choose::is_one_run(rest) && rest.count_ones() >= least {

@@ -1,4 +1,4 @@
-//! Ways that stand in for colors: where the index of the last level is hashed, colors do nothing and ways do.
+//! Ways that stand in for colors: if the index of the last level is hashed, ways work and colors do not.
 
 use sys::Root;
 use sys::resctrl::{Resctrl, resctrl};
@@ -8,17 +8,17 @@ use super::{Ways, WaysError};
 /// The ways to take where the probe found no colors.
 pub struct Instead {
     pub ways: Ways,
-    /// Of the outermost caches whose ways can be shared out.
+    /// The level of the outermost caches whose ways can be shared out.
     pub level: u32,
     /// Why there are no colors.
     pub why: String,
 }
 
 impl Instead {
-    /// The ways of the system below `root`, where there are no colors and `why` says so. None where resctrl is not mounted,
-    /// shares out no cache, or lets this user make no groups: then nothing stands in for colors.
+    /// The ways of the system below `root`, as a substitute for colors that are missing for the reason `why`. `None` if
+    /// resctrl is not mounted, shares out no cache, or lets this user make no groups.
     ///
-    /// Errors: the tree is there, and does not hold what the kernel's documentation says.
+    /// Errors: the tree is there, and differs from the kernel's documentation.
     pub fn of(why: &str, root: &Root) -> Result<Option<Instead>, WaysError> {
         let Resctrl::Mounted {
             at,
@@ -40,7 +40,7 @@ impl Instead {
         }))
     }
 
-    /// What was chosen and why, for people.
+    /// The choice and the reason for it, for people.
     pub fn note(&self) -> String {
         format!(
             "there are no page colors ({}), so private slots are ways of the L{} cache, by resctrl: they keep the threads in them apart \

@@ -39,7 +39,7 @@ impl Schemata {
         Schemata(resources)
     }
 
-    /// What the resources have together, by cache: code and data of a cache are given alike.
+    /// The ways that all the resources have, by cache: code and data of a cache get the same.
     pub(super) fn masks(&self, resources: &[String]) -> BTreeMap<u32, Mask> {
         let mut masks = BTreeMap::new();
         for values in resources.iter().filter_map(|resource| self.0.get(resource)) {

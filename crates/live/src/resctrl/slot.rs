@@ -1,5 +1,5 @@
-//! A slot of ways, and the name that its group has in the tree: it says whose it is and where its ways are, so that
-//! other programs know, and whoever comes after a program that died.
+//! A slot of ways, and the name that its group has in the tree: the name tells its owner and the caches of its ways
+//! to other programs, also after its owner died.
 
 use policy::slots::Kind;
 use sys::Root;
@@ -121,7 +121,7 @@ pub(super) fn kind_of(name: &str) -> Kind {
     }
 }
 
-/// Whether it is a group of ours whose process is no more.
+/// Returns whether it is a group of ours whose process has ended.
 pub(super) fn is_dead(name: &str, system: &Root) -> bool {
     let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('.').next());
     let Some(process) = process.and_then(|process| process.parse::<u32>().ok()) else {

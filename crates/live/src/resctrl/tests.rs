@@ -1,5 +1,5 @@
-//! Slots of ways on trees made after the kernel's documentation, with the kernel's rules: what it refuses is refused, a new
-//! group has its files, tasks have one group.
+//! Slots of ways on trees made after the kernel's documentation, with the kernel's rules: they refuse the same writes,
+//! a new group has its files, tasks have one group.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ struct Kernel {
     files: Directory,
     processor: &'static Processor,
     root: std::path::PathBuf,
-    /// What the next write to `schemata` of this group is answered with.
+    /// The answer to the next write to `schemata` of this group.
     refuses: RefCell<Option<String>>,
 }
 
@@ -312,7 +312,8 @@ fn private_slots_never_overlap_and_all_ways_come_back() {
     assert_eq!(of(&one, 1) & of(&two, 1), 0);
     assert_eq!(of(&one, 1).count_ones() + of(&two, 1).count_ones(), 7);
     assert_eq!(masks(&folder, &AMD, "")[1], 0xffff & !of(&one, 1) & !of(&two, 1));
-    // Where a slot is not concerned, its threads are kept out of the other's ways as all others are.
+    // In a cache that does not concern a slot, its threads are kept out of the other's ways like all
+    // others.
     assert_eq!(masks(&folder, &AMD, one.group())[2] & of(&two, 2), 0);
     assert_eq!(masks(&folder, &AMD, two.group())[0] & of(&one, 0), 0);
     assert_eq!(masks(&folder, &AMD, one.group())[3], 0xffff);
@@ -368,7 +369,7 @@ fn over_commitment_is_refused_with_what_is_free() {
     );
     assert_eq!(masks(&folder, &ARM, ""), [0x0f, 0xff]);
     assert_eq!(ways.available(&[0, 2]).unwrap(), 3 * MIB);
-    // The default group keeps a way, whatever is asked.
+    // The default group keeps a way, whatever the request.
     assert!(ways.slot(8 * MIB, Kind::Private, &[2]).is_err());
     assert!(ways.slot(7 * MIB, Kind::Private, &[2]).is_ok());
 }

@@ -19,7 +19,7 @@ pub(super) trait Tree: Send {
     fn remove(&self, group: &str) -> Result<(), WaysError>;
     /// Keeps other programs that know the custom (`flock` on the root) out until it is dropped.
     fn lock(&self) -> Result<Locked, WaysError>;
-    /// An error with its place, and what the kernel has to say.
+    /// An error with its place, and the kernel's message.
     fn cannot(&self, what: &'static str, path: &str, source: io::Error) -> WaysError;
     fn malformed(&self, path: &str, found: &str, expected: &'static str) -> WaysError;
 }

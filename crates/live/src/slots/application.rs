@@ -49,18 +49,19 @@ impl Application {
         }))
     }
 
-    /// What it runs with.
+    /// The means that it runs with.
     pub fn means(&self) -> &Means {
         &self.0.means
     }
 
-    /// What is wrong at the moment, though it goes on: a daemon that does not answer any more.
+    /// The current trouble, though it goes on: a daemon that no longer answers.
     pub fn trouble(&self) -> Option<String> {
         let trouble = |state: &mut State| Ok(state.ledger.trouble().or_else(|| state.place.trouble()));
         self.0.with(trouble).ok().flatten()
     }
 
-    /// What the daemon had too few of for the last data set, if it had: the process collected it for itself, more slowly.
+    /// The frames that the daemon lacked for the last data set, if any: the process collected it for itself, more
+    /// slowly.
     pub fn shortage(&self) -> Option<String> {
         self.0.with(|state| Ok(state.place.shortage())).ok().flatten()
     }
@@ -70,7 +71,7 @@ impl Application {
         &self.0.cpus
     }
 
-    /// Cache that is free for its slots: that of its processors, less what private and shared slots have.
+    /// Cache that is free for its slots: that of its processors, less the private and shared slots.
     pub fn available(&self) -> Result<Space, Error> {
         self.0.with(|state| state.ledger.available(&self.0.cpus))
     }
@@ -111,8 +112,8 @@ impl Application {
         Ok(ways)
     }
 
-    /// Frees all data sets and slots. Data stays where it is and as it is; what is done with them
-    /// afterwards is refused.
+    /// Frees all data sets and slots. Data stays where it is and as it is; later uses of the data
+    /// sets and slots are refused.
     pub fn exit(&self) -> Result<(), Error> {
         self.0.check_process()?;
         let Some(mut state) = self.0.lock().take() else {
@@ -168,7 +169,7 @@ pub(super) struct Defined {
 }
 
 impl Slot {
-    /// As it was asked for.
+    /// The size asked for.
     pub fn bytes(&self) -> u64 {
         self.0.bytes
     }

@@ -12,7 +12,7 @@ use crate::Others;
 /// An allocator whose memory is in a slot; see [`Application::containers`].
 pub type InSlot = Containers<Keeping>;
 
-/// What an [`InSlot`] knows of its containers: each block of memory is a data set.
+/// An [`InSlot`]'s record of its containers: each block of memory is a data set.
 pub struct Keeping {
     application: Application,
     slot: Option<Slot>,
@@ -22,7 +22,7 @@ pub struct Keeping {
 
 #[derive(Default)]
 struct State {
-    /// By address.
+    /// The data sets of blocks, by address.
     blocks: HashMap<usize, DataSet<'static>>,
     error: Option<Error>,
 }
@@ -31,10 +31,10 @@ impl Application {
     /// An allocator for containers whose memory is to be in a slot (without one: to take as little cache as can be),
     /// used by the threads of `group`.
     ///
-    /// Each block of a container has whole pages of its own: for few large containers, not for many small ones.
-    /// All blocks are data sets of one slot, so they use it in turn. Where a block cannot get its colors the
-    /// allocation fails, and [`Keeping::trouble`] says why; but in a child of fork, and after the application's exit, it
-    /// is memory as any other.
+    /// Each block of a container has whole pages of its own: for few large containers, not for many small ones. All
+    /// blocks are data sets of one slot, so they use it in turn. If a block cannot get its colors, the allocation
+    /// fails, and [`Keeping::trouble`] says why. In a child of fork, and after the application's exit, a block is
+    /// memory like any other.
     ///
     /// ```no_run
     /// use allocator_api2::vec::Vec;
@@ -108,8 +108,8 @@ unsafe impl Keeper for Keeping {
     fn leave(&self, pages: Span) {
         let set = self.lock().blocks.remove(&pages.start);
         if let Some(mut set) = set {
-            // Where frames cannot be given back they go with the pages.
-            // SAFETY: what they hold is needed no more.
+            // Frames that cannot be given back go with the pages.
+            // SAFETY: their content is no longer needed.
             let _ = unsafe { set.discard_raw() };
         }
     }

@@ -16,15 +16,15 @@ use crate::{Census, Done, Others, PAGE_BYTES, Pages};
 
 /// Data that is used together. Dropping it gives its colors back; the data stays where it is and as it is.
 ///
-/// It borrows the memory that it has for `'m`, but for memory that was added by its address.
+/// It borrows its memory for `'m`, except for memory that was added by its address.
 pub struct DataSet<'m> {
     application: Arc<Shared>,
     number: u64,
     group: ThreadGroup,
     ranges: Ranges,
-    /// What it has to itself, one for each [`Part`].
+    /// The memory lent to it alone, one for each [`Part`].
     lent: Vec<&'m mut [u8]>,
-    /// Whether it has all of its memory to itself.
+    /// True if it has all of its memory to itself.
     alone: bool,
     placed: Option<Placed>,
 }
@@ -104,9 +104,10 @@ impl<'m> DataSet<'m> {
     /// Adds `bytes` from `address` on, whosever they are.
     ///
     /// # Safety
-    /// The memory is the caller's, or of somebody who agreed, and stays mapped as it is as long as the data set lives: what
-    /// is unmapped and mapped anew meanwhile is somebody else's. As long as it lives no process is made from this one by
-    /// anything that the C library's handlers of `fork` do not see, while [`DataSet::allocate`] or [`DataSet::repair`] run.
+    /// The memory is the caller's, or of an owner who agreed, and stays mapped as it is as long as the data set lives:
+    /// memory that is unmapped and mapped again meanwhile belongs to somebody else. As long as it lives no process is
+    /// made from this one by anything that the C library's handlers of `fork` do not see, while [`DataSet::allocate`]
+    /// or [`DataSet::repair`] run.
     pub unsafe fn add_raw(&mut self, address: usize, bytes: usize) -> Result<(), Error> {
         self.add_range(address, bytes)?;
         self.alone = false;
@@ -154,11 +155,11 @@ impl<'m> DataSet<'m> {
         self.bytes() - pages_bytes(&self.ranges.pages())
     }
 
-    /// Bytes of the placed data that would be on huge pages without its colors; 0 where the system gives it none.
+    /// Bytes of the placed data that would be on huge pages without its colors; 0 if the system gives it none.
     pub fn huge_pages_lost(&self) -> u64 {
         match &self.placed {
             Some(placed) if !self.application.means.recording && self.application.means.colors.is_some() => {
-                // What malloc gave it is not known here.
+                // The pages that malloc gave it are not known here.
                 HugePages::here().lost(pages_bytes(&placed.runs), false)
             }
             _ => 0,
@@ -175,32 +176,33 @@ impl<'m> DataSet<'m> {
         self.placed.as_ref().map(|placed| &placed.given)
     }
 
-    /// What came of the last allocation: how many pages were moved or filled, and which could not be, and why.
+    /// The outcome of the last allocation: the number of pages moved or filled, and the pages that could not
+    /// be, and why.
     pub fn done(&self) -> Option<&Done> {
         self.placed.as_ref().map(|placed| &placed.done)
     }
 
     /// Gives the data the colors of `slot` and moves its pages there; without a slot, as few shared colors as can be:
-    /// data that is not worth caching then does the least harm. (Processors keep it in the cache all the same; who
-    /// writes it best uses stores that bypass the caches, which is for the program to do.)
+    /// data that is not worth caching then does the least harm. (Processors keep it in the cache all the same; it is
+    /// best written by stores that bypass the caches, which only the program can do.)
     ///
     /// A data set that has colors already gets new ones, and gives the old ones back afterwards. Memory that it does not
     /// have to itself may be used meanwhile, as with [`Others::Running`].
     ///
-    /// What the data holds stays, after any error too. After an error of the engine the data set has the
-    /// colors that it had before, if any, though some pages may lie elsewhere.
+    /// The data keeps its content, after any error too. After an error of the engine the data set has the colors that
+    /// it had before, if any, though some pages may lie elsewhere.
     pub fn allocate(&mut self, slot: Option<&Slot>) -> Result<&Given, Error> {
         let others = self.others();
         // SAFETY: who is said to be absent is: what is lent by `&mut` nobody else can touch.
         unsafe { self.allocate_among(slot, others) }
     }
 
-    /// Who may touch the memory, from what is known of it.
+    /// The others that may touch the memory, as far as known.
     fn others(&self) -> Others {
         if self.alone { Others::Absent } else { Others::Running }
     }
 
-    /// As [`DataSet::allocate`], where the caller knows who uses the memory.
+    /// As [`DataSet::allocate`], if the caller knows the users of the memory.
     ///
     /// # Safety
     /// With [`Others::Absent`] nobody touches the memory until this returns, neither a thread nor the kernel for one.
@@ -222,7 +224,8 @@ impl<'m> DataSet<'m> {
             // SAFETY: the caller's promise; the memory is lent, or its owner agreed (`add_raw`).
             let given = unsafe { self.give(state, slot, &runs, &cpus, others) };
             if given.is_err() {
-                // As it was before: that cannot fail, its own pages were not given to anybody.
+                // The earlier state comes back. This cannot fail: its own pages were not given to
+                // anybody.
                 state.taken.forget(self.number);
                 if let Some(before) = &self.placed {
                     let _ = state.taken.take(self.number, &before.runs);
@@ -261,7 +264,7 @@ impl<'m> DataSet<'m> {
             Err(error) => {
                 match &self.placed {
                     Some(before) => {
-                        // Where the engine does not manage this either, pages stay where they are.
+                        // If the engine does not manage this either, pages stay where they are.
                         // SAFETY: as above.
                         let _ = unsafe { state.place.color(&before.runs, &before.given.colors, others) };
                     }
@@ -289,8 +292,8 @@ impl<'m> DataSet<'m> {
         sys::requests::allocate(self.number, slot.map(|slot| slot.0.number));
     }
 
-    /// Which of its pages have frames of its colors now; the kernel moves some, now and then. None before it was
-    /// allocated.
+    /// A count of its pages that have frames of its colors now; the kernel moves some, now and then. All counts
+    /// are 0 before the first allocation.
     pub fn census(&self) -> Result<Census, Error> {
         let Some(placed) = &self.placed else {
             return Ok(Census::default());
@@ -299,14 +302,15 @@ impl<'m> DataSet<'m> {
         self.application.with(census)
     }
 
-    /// Gives those of its pages anew that the kernel has moved; how many those were, and what was done.
+    /// Restores the colors of its pages that the kernel has moved. Returns their number, and the work
+    /// done.
     pub fn repair(&mut self) -> Result<(usize, Done), Error> {
         let others = self.others();
         // SAFETY: as for `allocate`.
         unsafe { self.repair_among(others) }
     }
 
-    /// As [`DataSet::repair`], where the caller knows who uses the memory.
+    /// As [`DataSet::repair`], if the caller knows the users of the memory.
     ///
     /// # Safety
     /// As for [`DataSet::allocate_among`].
@@ -327,10 +331,10 @@ impl<'m> DataSet<'m> {
         self.leave(|state, run| state.place.release(run))
     }
 
-    /// Gives the colors back, and the frames too: what the data set holds is needed no more, and its whole pages read as
-    /// zeros afterwards.
+    /// Gives the colors back, and the frames too: the content of the data set is no longer needed, and its whole pages
+    /// read as zeros afterwards.
     ///
-    /// Errors: [`Error::NotLent`] where it does not have all of its memory to itself.
+    /// Errors: [`Error::NotLent`] if it does not have all of its memory to itself.
     pub fn discard(&mut self) -> Result<(), Error> {
         if !self.alone {
             return Err(Error::NotLent);
@@ -362,7 +366,7 @@ impl<'m> DataSet<'m> {
             for run in &placed.runs {
                 released = part(state, *run).and(released);
             }
-            // Whatever became of the pages, the colors are free for others.
+            // The colors are free for others, even if the pages could not be released.
             state.ledger.free(placed.given.set)?;
             Ok(released?)
         });

@@ -1,17 +1,17 @@
-//! What can go wrong with slots, said so that a program can act on it and a person can mend it.
+//! Errors of slots, worded so that a program can act on them and a person can mend them.
 
 use policy::slots::{InvalidCaches, Refused};
 
 use crate::resctrl::WaysError;
 
-/// Why something was not done. No data has changed, and no colors are held for what was refused.
+/// The reason why a call failed. No data has changed, and no colors are held for a refused request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There are no colors, or no means of moving pages; what to change is in the text.
     #[error(transparent)]
     Live(#[from] crate::Error),
-    /// The ledger of this process refuses; over-commitment says what is free, and where.
+    /// The ledger of this process refuses; over-commitment tells the free part, and its cache.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The daemon's ledger refuses; `full`: because of over-commitment.
@@ -56,7 +56,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether less would have been granted: over-commitment, of cache or of frames.
+    /// Returns whether less would have been granted: over-commitment, of cache or of frames.
     pub fn is_full(&self) -> bool {
         match self {
             Error::Daemon { full, .. } => *full,

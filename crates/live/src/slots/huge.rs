@@ -1,7 +1,7 @@
 //! Huge pages that data loses by its colors: how many bytes, where the system would have given them.
 //!
-//! How dear that is only a profile says: the walks and faults that huge pages would have saved, and the misses that the slot saves,
-//! both depend on how the data is used. So this is reported, and `advise` refuses, which has simulated both.
+//! Only a profile tells the cost: the walks and faults that huge pages would have saved, and the misses that the slot
+//! saves, both depend on the use of the data. So this is reported; `advise`, which has simulated both, refuses.
 
 use machine::HugeData;
 use policy::slots::on_huge_pages;
@@ -13,12 +13,12 @@ use sys::memory::HUGE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HugePages {
     given: HugeData,
-    /// Whether malloc asks for them.
+    /// True if malloc asks for them.
     asked: bool,
 }
 
 impl HugePages {
-    /// As the kernel has it, and the process's environment.
+    /// Reads the kernel's setting, and the process's environment.
     pub fn here() -> HugePages {
         let root = Root::default();
         let word = sys::pages::huge_pages(&root)
@@ -35,7 +35,7 @@ impl HugePages {
         }
     }
 
-    /// Of so many bytes those that huge pages would hold. `malloced`: malloc gave them.
+    /// The part of so many bytes that huge pages would hold. `malloced`: malloc gave them.
     pub fn lost(self, bytes: u64, malloced: bool) -> u64 {
         match self.given.gives(self.asked && malloced) {
             true => on_huge_pages(bytes, HUGE as u64),
@@ -43,7 +43,7 @@ impl HugePages {
         }
     }
 
-    /// What is said of so many bytes that are lost; `None` where none are.
+    /// The message about so many lost bytes; `None` if none are lost.
     pub fn in_words(lost: u64) -> Option<String> {
         (lost > 0).then(|| {
             format!(

@@ -1,4 +1,4 @@
-//! Which colors are whose: the ledger of this process, or one elsewhere.
+//! The owners of colors: the ledger of this process, or one elsewhere.
 
 use policy::slots::{Allocator, Caches, ColorSet, DataSet, Kind, Owner, SetId, SlotId, Space};
 
@@ -22,7 +22,8 @@ pub trait Ledger: Send {
     fn slot(&mut self, bytes: u64, kind: Kind) -> Result<u64, Error>;
     /// Takes a slot without data sets back.
     fn free_slot(&mut self, slot: u64) -> Result<(), Error>;
-    /// Who uses the data sets that are allocated from now on: of no account for colors, which are the data's.
+    /// Sets the users of the data sets allocated from now on. Ledgers of colors ignore it: colors belong to
+    /// the data.
     fn used_by(&mut self, _group: &ThreadGroup) -> Result<(), Error> {
         Ok(())
     }
@@ -30,11 +31,11 @@ pub trait Ledger: Send {
     fn allocate(&mut self, slot: Option<u64>, bytes: u64, cpus: &[u32]) -> Result<Given, Error>;
     /// Takes a data set's colors back.
     fn free(&mut self, set: u64) -> Result<(), Error>;
-    /// What is free on the caches of these cpus.
+    /// The free space on the caches of these cpus.
     fn available(&mut self, cpus: &[u32]) -> Result<Space, Error>;
-    /// What it is, for people: `the daemon at /run/...`, `this process's own`.
+    /// Its name, for people: `the daemon at /run/...`, `this process's own`.
     fn name(&self) -> String;
-    /// What is wrong with it at the moment, if it goes on all the same.
+    /// The current trouble, if it goes on all the same.
     fn trouble(&self) -> Option<String> {
         None
     }
@@ -88,8 +89,8 @@ impl Ledger for Own {
     }
 }
 
-/// Under `domicile record`: the trace keeps what a program asks for, and the simulated machine judges it. So
-/// nothing is refused here for want of colors on this one.
+/// Under `domicile record`: the trace keeps a program's requests, and the simulated machine judges them. So
+/// nothing is refused here for want of colors on this machine.
 pub(super) struct Recorded(pub(super) Own);
 
 impl Ledger for Recorded {

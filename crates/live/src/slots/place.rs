@@ -1,42 +1,44 @@
-//! The engine as slots need it: puts pages into frames of given colors, looks at them, and lets them go.
+//! The engine as slots need it: puts pages into frames of given colors, checks them, and releases them.
 
 use policy::slots::ColorSet;
 
 use crate::{Census, Done, Engine, Error, Others, PAGE_BYTES, Pages, Wish};
 
-/// What moves pages.
+/// An engine that moves pages.
 pub trait Place: Send {
-    /// Gives the pages of all runs frames of these colors, in turn from run to run. What they hold stays as it is,
-    /// after an error too; some pages may then have moved.
+    /// Gives the pages of all runs frames of these colors, in turn from run to run. They keep their content, after
+    /// an error too; some pages may then have moved.
     ///
     /// # Safety
     /// As for [`Engine::color`].
     unsafe fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error>;
 
-    /// Which of the pages have frames of these colors.
+    /// Counts the pages that have frames of these colors.
     fn census(&mut self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error>;
 
-    /// Gives those pages anew that the kernel has moved; how many had moved, and what was done.
+    /// Restores the colors of pages that the kernel has moved. Returns their number, and the work
+    /// done.
     ///
     /// # Safety
     /// As for [`Engine::color`].
     unsafe fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error>;
 
-    /// The pages are nobody's data set any more: frees what was kept for them. What they hold stays.
+    /// Frees the resources kept for pages that no longer belong to a data set. The pages keep
+    /// their content.
     fn release(&mut self, run: Pages) -> Result<(), Error>;
 
-    /// What the pages hold is needed no more: their frames go back to where they came from.
+    /// Returns the pages' frames to their origin: their content is no longer needed.
     ///
     /// # Safety
     /// As for [`Engine::empty`].
     unsafe fn empty(&mut self, run: Pages) -> Result<(), Error>;
 
-    /// What went wrong the last time with whom frames come from, if anything did.
+    /// The last error of the source of frames, if there was one.
     fn trouble(&self) -> Option<String> {
         None
     }
 
-    /// What they had too few of the last time, though they served.
+    /// The frames that the source lacked the last time, though it served.
     fn shortage(&self) -> Option<String> {
         None
     }
@@ -45,7 +47,8 @@ pub trait Place: Send {
 impl Place for Engine {
     unsafe fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error> {
         let in_turn: Vec<u16> = colors.iter().map(|color| color as u16).collect();
-        // By address, so that neighbouring blocks that come one by one go on where the one before ended.
+        // The turn starts by address, so that neighbouring blocks that come one by one continue each
+        // other's.
         let mut turn = runs.first().map_or(0, |run| run.start / PAGE_BYTES);
         let mut sum = Done {
             locked: true,
@@ -133,7 +136,7 @@ fn add(sum: &mut Done, one: Done) {
     sum.longest = sum.longest.max(one.longest);
 }
 
-/// Moves nothing: under `domicile record`, where the trace keeps what was asked for instead.
+/// Moves nothing: under `domicile record`, where the trace keeps the requests instead.
 pub(super) struct Nothing;
 
 impl Place for Nothing {

@@ -67,7 +67,7 @@ impl Ranges {
     }
 }
 
-/// Which pages are in which data set.
+/// The pages of each data set.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// End and data set, by start.
@@ -75,8 +75,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Notes that these pages are a data set's; what it had before is forgotten. Refused as a whole where another one has
-    /// one of them.
+    /// Notes that these pages are a data set's; its earlier pages are forgotten. Refused as a whole if another data set
+    /// has one of them.
     pub(super) fn take(&mut self, set: u64, runs: &[Pages]) -> Result<(), Error> {
         for run in runs {
             let others = self.runs.range(..run.end()).rev();
@@ -148,7 +148,7 @@ mod tests {
     proptest! {
         #[test]
         fn ranges_are_the_bytes_that_were_added(added in prop::collection::vec((0usize..60, 1usize..20), 1..12)) {
-            // One page of the real thing is a byte here, and four addresses a byte.
+            // Each flag of `bytes` stands for a quarter of a page.
             let unit = PAGE_BYTES / 4;
             let mut ranges = Ranges::default();
             let mut bytes = [false; 80];

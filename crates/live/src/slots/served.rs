@@ -1,11 +1,11 @@
 //! The daemon's ledger: colors are one application's across all programs of the machine.
 //!
-//! A daemon that is started anew knows nothing. Then the slots and data sets that we have are described to it
-//! before the next request: pages keep their frames whatever becomes of the daemon. Colors that another program got in
-//! between are lost to us in the new ledger, though not our frames; that is logged.
+//! A restarted daemon knows nothing. So the client describes its slots and data sets to it before the next request:
+//! pages keep their frames whatever happens to the daemon. Colors that another program got in between are lost to us in
+//! the new ledger, though not our frames; that is logged.
 //!
-//! While no daemon answers, this process keeps the ledger for itself ([`Standby`]), and each request looks first whether
-//! there is one again; but not where the application was started for the daemon alone.
+//! While no daemon answers, this process keeps the ledger for itself ([`Standby`]), and each request first checks if
+//! there is one again; but not if the application was started for the daemon alone.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,9 @@ pub(super) struct Served {
     name: String,
     /// The connection that the numbers of the daemon are of.
     connection: u64,
-    /// Whether the last request lost the connection.
+    /// True if the last request lost the connection.
     lost: bool,
-    /// What to do without the daemon: with these caches; `None`: nothing.
+    /// The substitute for the daemon: a ledger with these caches; `None`: none.
     alone: Option<Caches>,
     /// While it is away; and why.
     standby: Option<(Standby, String)>,
@@ -45,12 +45,12 @@ struct Set {
     bytes: u64,
     cpus: Vec<u32>,
     colors: ColorSet,
-    /// The daemon's number; none where it knows nothing of it.
+    /// The daemon's number; none if it knows nothing of it.
     theirs: Option<u64>,
 }
 
 impl Served {
-    /// `alone`: the caches to go on with while the daemon is away, if that is what the application wants.
+    /// `alone`: the caches to go on with while the daemon is away, if the application wants that.
     pub(super) fn new(client: Client, name: String, alone: Option<Caches>) -> Served {
         Served {
             connection: client.connections(),
@@ -65,8 +65,8 @@ impl Served {
         }
     }
 
-    /// Asks, and once more where the daemon has gone away and come back. `None` where there is none, and this process
-    /// goes on by itself.
+    /// Asks, and asks once more if the daemon has gone away and come back. `None` if there is no daemon, and this
+    /// process goes on by itself.
     fn ask<T>(&mut self, request: impl Fn(&mut Served) -> Result<T, ClientError>) -> Result<Option<T>, Error> {
         match self.try_to_ask(request) {
             Ok(answer) => Ok(Some(answer)),
@@ -124,7 +124,7 @@ impl Served {
             .ok_or(Refused::UnknownOwner)
     }
 
-    /// Connects anew where that is needed, and describes to the daemon what we have.
+    /// Reconnects if needed, and describes the client's slots and data sets to the daemon.
     fn return_to(&mut self) -> Result<(), ClientError> {
         if self.lost {
             self.client.status()?;
@@ -137,7 +137,7 @@ impl Served {
             slot.theirs = 0;
         }
         let mut numbers: Vec<u64> = self.sets.keys().copied().collect();
-        // Where several are in one slot, the first one claims its colors.
+        // If several are in one slot, the first one claims its colors.
         numbers.sort_by_key(|number| self.sets[number].slot);
         for number in numbers {
             self.introduce(number)?;

@@ -1,4 +1,5 @@
-//! The ledger of a process whose daemon is away: what it has, and what it gets until the daemon is back.
+//! The ledger of a process whose daemon is away: its colors from before, and those that it gets until
+//! the daemon is back.
 //!
 //! Colors are then its own only as far as this process goes, as without a daemon.
 

@@ -1,4 +1,5 @@
-//! What an application starts with: its cpus, the colors, the ledger, and what moves its pages.
+//! The start of an application: its cpus, the colors, the ledger, and the engine that moves its
+//! pages.
 
 use policy::slots::Caches;
 
@@ -21,7 +22,8 @@ pub struct Start {
     pub through: Through,
 }
 
-/// The processors that an application runs on. A processor is, here, what shares a cache with colors.
+/// The processors that an application runs on. A processor is, here, a set of cpus that share a cache
+/// with colors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum On {
     /// All that the process's first thread may use.
@@ -29,17 +31,17 @@ pub enum On {
     Affinity,
     /// The first so many of these (the paper's `ULCC_Init`).
     Processors(u32),
-    /// Those of these cpus, and only these cpus.
+    /// The processors of these cpus, and only these cpus.
     Cpus(Vec<u32>),
 }
 
-/// Who keeps the ledger and has frames at hand.
+/// The programs that keep the ledger and have frames at hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Through {
     /// The daemon if its socket answers, else this process; and this process too while a daemon that did answer is away.
     #[default]
     DaemonIfThere,
-    /// The daemon; refused where it does not answer, be it later.
+    /// The daemon; refused if it does not answer, then or later.
     Daemon,
     /// This process: its colors are its own only as far as it goes.
     Own,
@@ -120,11 +122,11 @@ fn means(colors: Option<Colors>, caches: Caches, ledger: &dyn Ledger, engine: St
     }
 }
 
-/// The daemon and the name of its ledger, or why that is not used.
+/// The daemon and the name of its ledger, or the reason for not using it.
 type Daemons = Result<(Client, String), String>;
 
-/// The colors, and the daemon if it is to be used and has the same ones. Where nothing else is said, the daemon's
-/// colors are everybody's.
+/// The colors, and the daemon if it is to be used and has the same ones. By default everybody uses the daemon's
+/// colors.
 fn colors_and_daemon(from: ColorsFrom, through: Through) -> Result<(Colors, Daemons), Error> {
     let client = match through {
         Through::Own => Err("as it was asked for".to_string()),
@@ -173,7 +175,7 @@ fn caches_and_cpus(colors: &Colors, allowed: &[u32], on: &On) -> Result<(Caches,
     Ok((caches, cpus))
 }
 
-/// Those of the allowed cpus that an application uses; `cache` is what the caches are called.
+/// The allowed cpus that an application uses; `cache` is the caches' name.
 fn cpus_of(caches: &Caches, cache: &str, allowed: &[u32], on: &On) -> Result<Vec<u32>, Error> {
     Ok(match on {
         On::Affinity => allowed.to_vec(),
@@ -204,8 +206,8 @@ fn cpus_of(caches: &Caches, cache: &str, allowed: &[u32], on: &On) -> Result<Vec
     })
 }
 
-/// Under `domicile record` colors decide nothing here, but a program may ask how much cache there is: then what
-/// Linux says is as good as anything.
+/// Under `domicile record` colors decide nothing here, but a program may ask for the amount of cache: Linux's
+/// figures are good enough for that.
 fn described() -> Result<Colors, Error> {
     let unavailable = |why: String| {
         Error::Live(crate::Error::Unavailable {

@@ -1,11 +1,11 @@
-//! Groups of threads: whose cpus' caches a data set gets its colors on.
+//! Groups of threads: a data set gets its colors on the caches of their cpus.
 
 use super::Error;
 
 /// Threads that use a data set.
 ///
-/// Where a thread may run is asked when colors are allocated, so that threads can be bound to cpus after they joined the
-/// group; of one that has ended by then, the last answer counts.
+/// The cpus of a thread are read when colors are allocated, so that threads can be bound to cpus after they joined the
+/// group. For a thread that has ended by then, the last answer counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadGroup {
     /// `None`: all threads of the program.

@@ -1,8 +1,8 @@
 //! Ways in place of colors: the ledger of a process on whose machine colors do nothing.
 //!
-//! Ways keep threads apart and not data. So what counts of a data set in a private slot is who uses it: all such threads are one
-//! group of resctrl, and it has the ways that the private slots in use come to. Shared slots, and data that is not worth
-//! caching, take nothing and give nothing: their threads have the default group's ways.
+//! Ways keep threads apart and not data. So only the users of a data set in a private slot count: all such threads are
+//! one group of resctrl, and it has as many ways as the private slots in use need. Shared slots, and data that is not
+//! worth caching, take nothing and give nothing: their threads have the default group's ways.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ struct Set {
     cpus: Vec<u32>,
 }
 
-/// What the private slots in use come to.
+/// The sum of the private slots in use.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Wanted {
     bytes: u64,
@@ -74,7 +74,8 @@ impl ByWays {
         wanted
     }
 
-    /// Makes the group what is wanted now. For a moment its threads have the default group's ways.
+    /// Gives the group the wanted ways and threads. For a moment its threads have the default
+    /// group's ways.
     fn hold(&mut self) -> Result<(), Error> {
         let wanted = self.wanted();
         let grown = |(held, _): &(Wanted, WaySlot)| {
@@ -129,7 +130,7 @@ impl Ledger for ByWays {
         Ok(())
     }
 
-    /// Of a group that names cpus and no threads, the caller is all that is known.
+    /// If a group names cpus and no threads, only the caller is known.
     fn used_by(&mut self, group: &ThreadGroup) -> Result<(), Error> {
         self.users = group.threads_now()?.into_iter().collect();
         if self.users.is_empty() {

@@ -4,8 +4,8 @@ use policy::cdpc::{Communication, Summary};
 use sys::mappings;
 use sys::memory::Span;
 
-/// Bytes from the array's start to the end of what its summary reaches, but not beyond the mapping that it lies in; 0
-/// where nothing is mapped there. (A block of the heap may be longer: what no loop touches needs no color.)
+/// Bytes from the array's start to the end of its summary's reach, but not beyond its mapping; 0 if nothing is mapped
+/// there. (A block of the heap may be longer: pages that no loop touches need no color.)
 pub fn bytes(summary: &Summary, iterations: u64) -> u64 {
     let reached = reached(summary, iterations);
     if reached <= 0 {
@@ -19,7 +19,7 @@ pub fn bytes(summary: &Summary, iterations: u64) -> u64 {
     u64::try_from(reached).unwrap_or(u64::MAX).min(room)
 }
 
-/// The end of what is touched, from the start of the array.
+/// The end of the touched part, from the start of the array.
 fn reached(summary: &Summary, iterations: u64) -> i128 {
     let steps = |stride: i64, count: u64| (i128::from(stride) * (i128::from(count) - 1)).max(0);
     let inner: i128 = summary.inner.iter().map(|inner| steps(inner.stride, inner.count)).sum();

@@ -1,9 +1,9 @@
-//! How many threads a parallel loop would have now.
+//! The number of threads that a parallel loop would have now.
 
 use policy::cdpc::Loop;
 
-/// The number that OpenMP would give: its own word where it is in the program, else `OMP_NUM_THREADS`, else as many as this
-/// process has cpus. From 1 to [`Loop::THREADS`].
+/// The number that OpenMP would give: its own answer if it is in the program, else `OMP_NUM_THREADS`, else the number
+/// of this process's cpus. From 1 to [`Loop::THREADS`].
 pub fn threads() -> u32 {
     let given = openmp().or_else(|| variable(std::env::var("OMP_NUM_THREADS").ok()?.as_str()));
     let cpus = || sys::affinity::allowed(None).map_or(1, |cpus| cpus.len() as u32);
@@ -16,7 +16,7 @@ fn variable(value: &str) -> Option<u32> {
     first.trim().parse().ok().filter(|&threads| threads > 0)
 }
 
-/// Whether OpenMP's library is in the program.
+/// Returns whether OpenMP's library is in the program.
 pub fn has_openmp() -> bool {
     openmp().is_some()
 }

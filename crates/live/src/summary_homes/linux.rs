@@ -1,4 +1,4 @@
-//! What is asked of Linux; tests put a made-up process in its place.
+//! The requests to Linux; tests put a made-up process in its place.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use sys::move_pages::{self, Pages};
 use sys::numa_maps::Wish;
 
 pub trait Linux {
-    /// What is mapped, ascending.
+    /// The mappings, ascending.
     fn mappings(&mut self) -> io::Result<Vec<Mapping>>;
     /// How many mappings there may be.
     fn most_mappings(&mut self) -> usize;

@@ -1,9 +1,9 @@
-//! Something that is said of pages, in ranges.
+//! Values of pages, in ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Of each page at most one thing. Pages are addresses divided by the bytes of a page.
+/// A map with at most one value for each page. Pages are addresses divided by the bytes of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageMap<T>(BTreeMap<u64, (u64, T)>);
 
@@ -14,7 +14,7 @@ impl<T> Default for PageMap<T> {
 }
 
 impl<T: Clone + PartialEq> PageMap<T> {
-    /// Pages of which something is said.
+    /// The number of pages that have a value.
     pub fn pages(&self) -> u64 {
         self.0.iter().map(|(start, (end, _))| end - start).sum()
     }
@@ -23,7 +23,7 @@ impl<T: Clone + PartialEq> PageMap<T> {
         self.0.iter().map(|(&start, (end, what))| (start..*end, what))
     }
 
-    /// The parts of `pages` of which something is said, ascending.
+    /// The parts of `pages` that have a value, ascending.
     pub fn within(&self, pages: &Range<u64>) -> impl Iterator<Item = (Range<u64>, &T)> {
         let (start, end) = (pages.start, pages.end.max(pages.start));
         let before = self.0.range(..start).next_back();
@@ -34,12 +34,12 @@ impl<T: Clone + PartialEq> PageMap<T> {
         })
     }
 
-    /// The parts of `pages` of which nothing is said.
+    /// The parts of `pages` without a value.
     pub fn gaps(&self, pages: &Range<u64>) -> Vec<Range<u64>> {
         self.lacking(pages, |_| true)
     }
 
-    /// The parts of which something else is said, or nothing.
+    /// The parts that have another value, or none.
     pub fn differing(&self, pages: &Range<u64>, what: &T) -> Vec<Range<u64>> {
         self.lacking(pages, |said| said == what)
     }

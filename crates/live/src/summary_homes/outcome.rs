@@ -1,4 +1,4 @@
-//! What came of it: counted when the program ends, by a look at the pages.
+//! The outcome, counted when the program ends by a look at the pages.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::placing::{BATCH, address};
 use super::{Moment, SummaryHomes, length};
 
 impl SummaryHomes {
-    /// How things stand, and what is to be noted; with a look at all pages if `look`, else those numbers are 0.
+    /// The outcome so far, and notes. If `look`, it counts all pages; else those numbers are 0.
     pub fn outcome(&mut self, look: bool) -> (HomesReport, Vec<String>) {
         let mut nodes: BTreeMap<u32, NodeHomes> = BTreeMap::new();
         for (pages, &node) in self.homes.iter() {

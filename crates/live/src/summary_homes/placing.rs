@@ -1,4 +1,4 @@
-//! The kernel is told where pages are to be, and those that are there already move.
+//! Sets the homes of pages in the kernel, and moves the pages that are present already.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -127,7 +127,8 @@ impl SummaryHomes {
                     moved.push(page);
                     continue;
                 }
-                // It was given back meanwhile, and will come back to where it is wished.
+                // The page was unmapped meanwhile, and will come back on the node that is wished
+                // for.
                 Err(PageError::ABSENT) => continue,
                 Ok(_) | Err(PageError::NO_MEMORY) => "their node has no memory left",
                 Err(PageError::SHARED) => "they were there already and other processes have them",
@@ -180,7 +181,7 @@ enum Behind {
     File,
 }
 
-/// What stands behind a mapping that takes a wish; or why it takes none.
+/// The backing of a mapping that takes a wish, or the reason why it takes none.
 fn takes(mapping: &Mapping) -> Result<Behind, &'static str> {
     match &mapping.kind {
         _ if mapping.shared => Err("it is shared memory, or a file's own pages"),

@@ -3,8 +3,8 @@
 use results::run::Seat;
 use sys::nodes::NodeReading;
 
-/// The cpus that a program may have, in the order of Linux's numbers: thread `t` of a team is on the `t`-th of them. Cpus whose
-/// node is not known are left out.
+/// The cpus that a program may have, in the order of Linux's numbers: thread `t` of a team is on the `t`-th of them.
+/// Cpus of an unknown node are left out.
 pub fn seats(nodes: &[NodeReading], allowed: &[u32]) -> Vec<Seat> {
     let node_of = |cpu: u32| nodes.iter().find(|node| node.cpus.contains(&cpu));
     let mut seats: Vec<Seat> = allowed

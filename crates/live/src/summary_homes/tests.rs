@@ -1,4 +1,4 @@
-//! Against a process that is made up: what is asked of Linux, and what is said of it.
+//! Tests on a made-up process: the requests to Linux, and the report.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use sys::numa_maps::Wish;
 use super::*;
 use crate::cdpc::tests::a_loop;
 
-/// First page of what is mapped, and how many.
+/// The first mapped page, and the number of mapped pages.
 const START: u64 = 1 << 20;
 const MAPPED: u64 = 1 << 10;
 
@@ -54,7 +54,7 @@ impl Fake {
         self.0.lock().unwrap()
     }
 
-    /// What was wished since the last question: first page and pages, from the start of the mapping.
+    /// The wishes since the last question: first page and pages, from the start of the mapping.
     fn wishes(&self) -> Vec<(u64, u64, Wish)> {
         std::mem::take(&mut self.made().wishes)
     }
@@ -127,7 +127,8 @@ fn parts_are_wished_to_their_nodes_before_they_are_touched() {
     assert_eq!(fake.wishes(), [], "nothing is placed before the start");
     homes.start();
     assert_eq!(fake.wishes(), [prefer(0, 40, 0), prefer(40, 40, 3)]);
-    // What all read alike goes round the nodes: one wish, for as many pages as there are.
+    // An array that all threads read alike is interleaved over the nodes: one wish, for as many
+    // pages as there are.
     homes.hear(all_of("table", 100, 64));
     assert_eq!(fake.wishes(), [(100, 64, Wish::Interleave(vec![0, 3]))]);
     let (report, notes) = homes.outcome(true);
@@ -238,7 +239,7 @@ fn what_cannot_take_a_wish_is_left_out_with_the_reason() {
     let mut homes = fake.homes();
     homes.start();
     homes.hear(over("beyond", MAPPED - 10, 20));
-    // Of the twenty pages the last ten are not mapped, which are node 3's.
+    // The last ten of the twenty pages, which are node 3's, are not mapped.
     assert_eq!(fake.wishes(), [prefer(MAPPED - 10, 10, 0)]);
     let (report, _) = homes.outcome(false);
     assert_eq!(

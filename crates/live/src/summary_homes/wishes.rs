@@ -1,4 +1,5 @@
-//! Homes of pages, as few wishes to the kernel: each divides a mapping, and a process may have so many.
+//! Homes of pages, in as few wishes to the kernel as possible: each splits a mapping, and the number of
+//! mappings is limited.
 
 use std::ops::Range;
 
@@ -95,7 +96,7 @@ mod tests {
                 one(20..25, To::Node(5))
             ]
         );
-        // Not in a row, and not by their numbers.
+        // Nodes out of order and with gaps between them.
         let apart = [(10..11, 2), (12..13, 0), (13..14, 5), (14..15, 0)];
         let expected: Vec<Wished> = apart
             .iter()

@@ -98,7 +98,7 @@ fn the_process_has_no_more_mappings_than_before() {
     }
 }
 
-/// As long as it lives the process locks what it maps, and may lock only so many bytes.
+/// While this lives, the process locks its new mappings, and may lock only so many bytes.
 struct Future(libc::rlimit);
 
 impl Future {

@@ -1,5 +1,5 @@
 //! The program maps something else where a range is being colored, and writes there at once. Each test has a process of
-//! its own: a place that is not mapped for a moment is anybody's.
+//! its own: another thread may take a place that is unmapped for a moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ impl Drop for Finally<'_> {
     }
 }
 
-/// An engine that can color what others use; says so where there is none.
+/// An engine that can color ranges that others use; reports if there is none.
 fn running() -> Option<Engine> {
     engine().filter(can_run)
 }
@@ -33,7 +33,7 @@ fn can_run(engine: &Engine) -> bool {
     engine.means().running
 }
 
-/// Colors pages over and over until `over`. Whatever it says is right as long as the content is.
+/// Colors pages over and over until `over`. Any result is right as long as the content is.
 fn recolor(engine: &mut Engine, pages: Pages, over: &AtomicBool) {
     let wishes = [set(&[0, 1]), set(&[2, 3]), set(&[4])].map(Wish::Set);
     recolor_as(engine, pages, over, &wishes);
@@ -84,8 +84,8 @@ fn stays(words: &[AtomicU64], first: u64, while_: Duration, what: &str) {
     }
 }
 
-/// A supply that brings whatever frames, and waits for the program before it says so: between the engine's look at what is
-/// mapped and its registering.
+/// A supply that brings any frames, and waits for the program before it returns: between the engine's look at the
+/// mappings and its registration.
 struct Meanwhile {
     asked: Arc<AtomicU64>,
     answered: Arc<AtomicU64>,
@@ -213,7 +213,7 @@ fn another_mapping_moved_over_it() {
     });
 }
 
-/// While a thread maps anew and waits to be heard, another writes there already. A page loses what was written there
+/// While a thread remaps and waits for its event to be read, another writes there already. A page loses its content
 /// once for each new mapping, and no more.
 #[test]
 fn mapped_anew_while_another_thread_writes_there() {

@@ -1,5 +1,5 @@
-//! Threads that have their stacks in the range, end, and color it themselves. What goes wrong here is a hang, so each
-//! test runs in a process of its own that is given a limit of time.
+//! Threads that have their stacks in the range, end, and color it themselves. A failure here is a hang, so each test
+//! runs in a process of its own that is given a limit of time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -41,10 +41,10 @@ fn join(thread: libc::pthread_t) {
     assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
 }
 
-/// Whether the thread may end.
+/// True once the thread may end.
 static MAY_END: AtomicBool = AtomicBool::new(false);
 
-/// Whether the thread runs: before that nobody can tell where its descriptor lies.
+/// True once the thread runs: before that nobody can tell where its descriptor lies.
 static RUNS: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn end_when_allowed(_: *mut libc::c_void) -> *mut libc::c_void {
@@ -89,7 +89,7 @@ fn a_thread_that_ends_on_a_stack_in_the_range_is_joined() {
     }
     let Some(mut engine) = moving() else { return };
     let stack = Memory::alone(MIB);
-    // What has content is taken out and put back; what has none is only filled.
+    // A page with content is taken out and put back; a page without is only filled.
     stack.number();
     for round in 0..50 {
         MAY_END.store(false, Ordering::SeqCst);
@@ -115,7 +115,8 @@ static OWN_STACK: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static COLORED: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Between the thread's descriptor and its stack: more than the engine leaves alone of what lies beside a stack.
+    /// Between the thread's descriptor and its stack: more than the part beside a stack that the engine leaves
+    /// alone.
     static LOCAL: [AtomicUsize; 16 << 10] = const { [const { AtomicUsize::new(0) }; 16 << 10] };
 }
 

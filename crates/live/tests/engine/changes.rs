@@ -16,8 +16,8 @@ impl Drop for Finally<'_> {
     }
 }
 
-/// Colors pages over and over while `change` runs. Pages may be left, since they changed, and
-/// the range may be refused for what it is at the moment.
+/// Colors pages over and over while `change` runs. Pages may be left, since they changed, and the
+/// range may be refused for its state at the moment.
 fn against(engine: &mut Engine, pages: Pages, change: impl FnOnce() + Send) {
     if !running(engine) {
         return;
@@ -180,7 +180,7 @@ fn calls_that_go_page_by_page_do_not_fail() {
     let memory = Memory::alone(2 * MIB);
     memory.number();
     let rounds = harness::repetitions(300, 20_000);
-    // A tenth of what an ordinary user may lock.
+    // A tenth of an ordinary user's limit of locked memory.
     const PAGES: usize = 16;
     let all = memory.bytes / PAGE_BYTES;
     against(&mut engine, memory.pages(), || {

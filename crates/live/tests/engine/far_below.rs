@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Between two such places, and the most that one takes.
 const APART: usize = 1 << 36;
 
-/// Maps memory far below all that the kernel hands out by itself; returns where.
+/// Maps memory far below all addresses that the kernel chooses by itself; returns its address.
 pub fn map(bytes: usize) -> usize {
     // Each place is tried once, so that no test gets another's.
     static NEXT: AtomicUsize = AtomicUsize::new(APART);

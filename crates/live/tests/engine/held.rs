@@ -1,6 +1,6 @@
-//! Frames that the kernel goes on reading after a system call has returned: what `vmsplice` put into a pipe, what
-//! `send(MSG_ZEROCOPY)` put into a socket. Their pages get other frames meanwhile, and the receiver must find what was sent,
-//! not what the old frames were used for next.
+//! Frames that the kernel goes on reading after a system call has returned: those that `vmsplice` put into a pipe, or
+//! `send(MSG_ZEROCOPY)` into a socket. Their pages get other frames meanwhile, and the receiver must find the data
+//! sent, not later data in the old frames.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use crate::engine::memory::{ColorOwn, Memory, engine, running, set};
 
 const MIB: usize = 1 << 20;
 
-/// What the receiver must never see.
+/// The data that the receiver must never see.
 const SECRET: u64 = 0x5ec_7e75_ec7e_75ec;
 
 /// Takes the old frames of `sent` out, and gives frames of their colors to other memory, twice over.
@@ -43,7 +43,7 @@ fn reuse_frames(engine: &mut Engine, sent: &Memory) {
     sent.assert_numbered();
 }
 
-/// Whether these bytes are the numbers of [`Memory::number`] from the start on; the first that is wrong, if not.
+/// Returns the first wrong number, unless these bytes are the numbers of [`Memory::number`] from the start on.
 fn first_wrong(bytes: &[u8]) -> Option<(usize, u64)> {
     let words = bytes
         .chunks_exact(8)
@@ -142,7 +142,7 @@ fn what_was_sent_without_a_copy_arrives_as_it_was() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut receiver, _) = listener.accept().unwrap();
-    // What the receiver has no room for waits in the frames themselves.
+    // The data that the receiver has no room for waits in the frames themselves.
     set_option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUF, 64 << 10);
     set_option(&sender, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 16 * MIB as i32);
     set_option(&sender, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1);
@@ -168,7 +168,7 @@ fn what_was_sent_without_a_copy_arrives_as_it_was() {
     assert_sent(&got, "MSG_ZEROCOPY");
 }
 
-/// Pages that a device may write to at any time stay where they are, and that is said.
+/// Pages that a device may write to at any time stay where they are, and the outcome reports it.
 fn assert_pinned(engine: &mut Engine, memory: &Memory) {
     let done = engine
         .color_own(memory.pages(), &Wish::Set(set(&[3])), Others::Running)
@@ -272,7 +272,7 @@ fn the_memory_of_an_express_data_path_stays_where_it_is() {
     drop(socket);
 }
 
-/// `process_vm_readv` or `process_vm_writev` of one word of this process; what it returned.
+/// Calls `process_vm_readv` or `process_vm_writev` on one word of this process; returns its result.
 fn transfer(word: &mut u64, at: usize, write: bool) -> isize {
     let vector = |at: usize| libc::iovec {
         iov_base: at as *mut _,
@@ -306,7 +306,7 @@ fn what_other_processes_calls_read_and_write_meanwhile_is_the_programs_own() {
                 let at = (round as usize * 7919) % words.len();
                 let place = memory.start + at * 8;
                 let mut word = round << 32;
-                // By one way in, by the other out; and what was there before is put back.
+                // One call writes the word, the other reads it; then the old word is put back.
                 let written = transfer(&mut word, place, true);
                 let seen = words[at].load(Ordering::Relaxed);
                 words[at].store(at as u64 * 3 + 1, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Coloring changes nothing of what the program may do with its memory afterwards: nothing is locked unasked.
+//! Coloring does not restrict the program's use of its memory afterwards: nothing is locked without a
+//! request.
 
 use live::{Config, Lock, Others, Wish};
 use sys::mappings;
@@ -7,7 +8,7 @@ use crate::engine::memory::{ColorOwn, Memory, colors, open, set};
 
 const MIB: usize = 1 << 20;
 
-/// Colored as whoever asks for nothing else gets it.
+/// Memory colored by default settings.
 fn colored() -> Option<Memory> {
     let mut engine = open(Config::new(colors(4)))?;
     let memory = Memory::alone(MIB);
@@ -63,7 +64,7 @@ fn who_asks_for_it_gets_the_range_locked() {
         // SAFETY: the test's own zeros.
         unsafe { sys::memory::discard(memory.span()) }
     };
-    // Locked or not, what is ours to empty is emptied (MADV_DONTNEED_LOCKED, Linux 5.18).
+    // Locked or not, our own pages can be emptied (MADV_DONTNEED_LOCKED, Linux 5.18).
     emptied.unwrap();
     memory.assert_zero();
 }

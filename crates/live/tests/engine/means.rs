@@ -1,4 +1,4 @@
-//! Every means, forced; and what is said where one does not work.
+//! Every means, forced; and the error if one does not work.
 
 use live::{Config, Error, Knowledge, Others, Placing, Supply, Wish};
 
@@ -17,7 +17,7 @@ fn each_means_alone_colors_pages_and_keeps_their_content() {
     for placing in [Placing::Move, Placing::Refill, Placing::Remap] {
         for knowledge in [Knowledge::Pagemap, Knowledge::HugePages] {
             if (placing, knowledge) == (Placing::Refill, Knowledge::HugePages) {
-                // What came can only be seen in a page map.
+                // Only a page map shows the frames that came.
                 let error = live::Engine::open(forced(Some(placing), Some(knowledge)))
                     .err()
                     .unwrap();
@@ -83,13 +83,14 @@ fn more_than_may_be_filled_is_refused_and_nothing_is_filled() {
 #[test]
 fn remapping_stays_within_its_budget_of_mappings() {
     let mut config = forced(Some(Placing::Remap), None);
-    // Fewer than the pages need. (To count what there is and to add some would be wrong: what other tests have mapped
-    // by then may be gone when it matters.)
+    // Fewer than the pages need. (A count of the current mappings plus some would be wrong: other tests may unmap
+    // theirs before it matters.)
     config.mappings = 500;
     let Some(mut engine) = open(config) else { return };
     let memory = Memory::alone(4 * MIB);
     memory.number();
-    // What other tests have freed may be all of color 1: then few pages would need another frame.
+    // The frames that other tests have freed may all be of color 1: then few pages would need
+    // another frame.
     if let Some(mut other) = open(forced(Some(Placing::Refill), None)) {
         let color_2 = Wish::Set(set(&[2]));
         other.color_own(memory.pages(), &color_2, Others::Absent).unwrap();
@@ -152,7 +153,8 @@ fn pages_that_the_program_locked_keep_content_and_lock_when_they_are_filled_anew
     };
     let memory = Memory::alone(MIB);
     memory.number();
-    // What other tests have freed may be all of color 1: then no page would need another frame.
+    // The frames that other tests have freed may all be of color 1: then no page would need another
+    // frame.
     let color_2 = Wish::Set(set(&[2]));
     engine.color_own(memory.pages(), &color_2, Others::Absent).unwrap();
     // Two mappings, of which the kernel refuses to empty the second after it has emptied the first.
@@ -210,7 +212,7 @@ impl Supply for Odd {
                 what: "the supply".into(),
                 why: "it is tired".into(),
             }),
-            // Whatever frames the kernel has, with a lie about every second one.
+            // Any frames of the kernel's, with a lie about every second one.
             1 => {
                 sys::memory::populate(sys::memory::Span::new(into.start, into.bytes())).unwrap();
                 Ok((0..)

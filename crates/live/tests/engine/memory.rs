@@ -20,7 +20,7 @@ impl Memory {
         Memory::mapped(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
     }
 
-    /// Its own mapping, whatever lies beside it: pages that may not be touched.
+    /// A mapping of its own: the pages beside it may not be touched.
     pub fn alone(bytes: usize) -> Memory {
         let memory = Memory::new(bytes + 2 * PAGE_BYTES);
         let inner = Memory {
@@ -139,7 +139,7 @@ pub fn engine() -> Option<Engine> {
     open(config(4))
 }
 
-/// `None` where nothing works for this user, which is said.
+/// `None` if nothing works for this user, which is reported.
 pub fn open(config: Config) -> Option<Engine> {
     BEFORE.get_or_init(moved_by_kernel);
     let (moves, huge) = (
@@ -164,13 +164,13 @@ pub fn open(config: Config) -> Option<Engine> {
 /// The kernel that has `UFFDIO_MOVE`.
 const MOVES: (u32, u32) = (6, 8);
 
-/// Whether there are transparent huge pages for who asks.
+/// Returns whether programs that ask get transparent huge pages.
 fn huge_pages() -> bool {
     let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     enabled.is_ok_and(|enabled| !enabled.contains("[never]"))
 }
 
-/// Whether ranges that others use may be colored here.
+/// Returns whether ranges that others use may be colored here.
 pub fn running(engine: &Engine) -> bool {
     let running = engine.means().running;
     if !running {
@@ -217,7 +217,7 @@ pub fn assert_colored(pages: Pages, bits: u32, set: &ColorSet) {
     assert_eq!(distinct.len(), frames.len(), "two pages have the same frame");
 }
 
-/// What the kernel had moved when it was first asked.
+/// The number of pages that the kernel had moved at the first call.
 static BEFORE: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
 
 /// Pages that the kernel moved since it started.

@@ -1,5 +1,5 @@
-//! The engine on real memory, with every means that works for this user; what does not work must be
-//! refused clearly. Run as root, the whole suite is run once more as an ordinary user.
+//! The engine on real memory, with every means that works for this user; the others must be refused
+//! clearly. Run as root, the whole suite is run once more as an ordinary user.
 
 mod far_below;
 pub mod memory;

@@ -8,17 +8,17 @@ const SECOND: &str = "DOMICILE_TEST_ORDINARY_USER";
 
 #[test]
 fn all_of_this_as_an_ordinary_user() {
-    // What an ordinary user runs is that already.
+    // If an ordinary user runs the tests, no second run is needed.
     if !harness::root() || std::env::var_os(SECOND).is_some() {
         return;
     }
-    // Where an ordinary user may read it.
+    // An ordinary user must be able to read the copy.
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let binary = directory.path().join("again");
     harness::copy_program(&std::env::current_exe().unwrap(), &binary);
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
-    // An ordinary user's frames are those of huge pages, and what a build has left in the page cache may leave no room for one:
+    // An ordinary user's frames are those of huge pages, and the page cache of a build may leave no room for one:
     // memory that is nearly full cannot be compacted.
     for file in ["drop_caches", "compact_memory"] {
         let _ = std::fs::write(format!("/proc/sys/vm/{file}"), "1");
@@ -28,7 +28,7 @@ fn all_of_this_as_an_ordinary_user() {
         .arg(&binary)
         .args(["--test-threads=2", "engine::", "forks::"])
         .env(SECOND, "1")
-        // Root may what is skipped here, and has run it.
+        // Root may run the tests that are skipped here, and has run them.
         .env_remove("DOMICILE_SKIPPED")
         .current_dir("/")
         .output();

@@ -1,4 +1,5 @@
-//! What is in a range, and whether every page of it comes to have a color of the set.
+//! The kinds of memory in a range, and the check that every page of it comes to have a color of the
+//! set.
 
 use std::os::fd::AsRawFd;
 
@@ -111,7 +112,7 @@ fn frames_that_were_moved_are_found_and_only_they_are_repaired() {
     engine
         .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
         .unwrap();
-    // What a move by the kernel would do, as far as can be seen from here.
+    // This does the same as a move by the kernel, as far as can be seen from here.
     let part = memory.pages();
     let part = Pages {
         start: part.start + 10 * PAGE_BYTES,
@@ -256,7 +257,7 @@ fn private_pages_of_a_file_are_filled_anew_or_refused() {
     memory.number();
     let chosen = set(&[12, 13]);
     match engine.color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent) {
-        // They are filled anew, which another thread of this cpu may disturb.
+        // They are refilled, which another thread of this cpu may disturb.
         Ok(done) if !done.complete() => {
             assert!(
                 done.left.iter().all(|left| left.why == live::Why::Miscolored),

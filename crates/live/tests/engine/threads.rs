@@ -12,7 +12,7 @@ unsafe extern "C" {
     fn pthread_mutex_timedlock(mutex: *mut libc::pthread_mutex_t, until: *const libc::timespec) -> libc::c_int;
 }
 
-/// Where the thread's descriptor is; then 0, that it may end.
+/// The address of the thread's descriptor; then 0, which lets it end.
 static DESCRIPTOR: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn wait(_: *mut libc::c_void) -> *mut libc::c_void {

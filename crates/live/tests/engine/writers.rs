@@ -39,7 +39,7 @@ fn recolor(engine: &mut Engine, memory: &Memory, times: usize, done: &AtomicBool
     true
 }
 
-/// Sets a flag in the end, after a failure too, so that whoever waits for it ends.
+/// Sets a flag in the end, after a failure too, so that the threads that wait for it end.
 struct Finally<'a>(&'a AtomicBool);
 
 impl Drop for Finally<'_> {
@@ -250,7 +250,7 @@ fn pages_that_a_device_holds_are_left_and_reported() {
         .color_own(memory.pages(), &Wish::Set(set(&[9])), Others::Running)
         .unwrap();
     memory.assert_numbered();
-    // Whether the kernel counts these as pinned is its business; they are moved as a whole or left.
+    // The kernel decides if these count as pinned; they are moved as a whole or left.
     for left in &done.left {
         assert_eq!(left.why, live::Why::Pinned);
         assert!((at..at + 4 * PAGE_BYTES).contains(&left.address));

@@ -119,7 +119,7 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
         if (census.pages, census.absent) != (128, 0) {
             return false;
         }
-        // The child has one thread, so that nobody can meet a page on its way, whatever is allowed.
+        // The child has one thread, so no other can meet a page in flight, whatever is allowed.
         let Ok(done) = engine.color_own(memory.pages(), &Wish::Set(set(&[2])), Others::Running) else {
             return false;
         };
@@ -331,7 +331,7 @@ fn children_by_whatever_call_have_all_content() {
     }
     let memory = Memory::alone(2 * MIB);
     memory.number();
-    // What is to be empty in children is so, whatever is in flight.
+    // Pages that are to be empty in children are so, whatever is in flight.
     let wiped = Memory::alone(MIB / 4);
     wiped.number();
     // SAFETY: the test's own memory.
@@ -382,7 +382,8 @@ fn children_by_whatever_call_have_all_content() {
     wiped.assert_numbered();
 }
 
-/// `vfork` and threads share the memory: who touches a page in flight waits like any other.
+/// `vfork` and threads share the memory: a thread that touches a page in flight waits like any
+/// other.
 #[test]
 fn what_shares_the_memory_waits() {
     if !harness::alone("forks::what_shares_the_memory_waits", &[]) {

@@ -1,6 +1,6 @@
-//! The process that is watched: this test program once more, which does what it is told on its standard input.
+//! The process that is watched: this test program once more, which obeys commands on its standard input.
 //!
-//! Each word is answered by a line that begins with [`SAYS`]; what the test harness prints is passed over.
+//! Each word is answered by a line that begins with [`SAYS`]; output of the test harness is skipped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -82,7 +82,7 @@ impl Drop for Program {
 /// Memory of the child, by address and pages.
 type Mapped = Arc<Mutex<Vec<(usize, usize)>>>;
 
-/// What the child does; in the parent this test is nothing.
+/// The child's part; in the parent this test does nothing.
 #[test]
 fn inside() {
     if std::env::var_os(INSIDE).is_none() {
@@ -223,7 +223,7 @@ fn read(mapped: &Mapped, cpu: usize) {
     });
 }
 
-/// Maps, writes, forks, looks whether it reads what it wrote, and unmaps, again and again; each turn is counted.
+/// Maps, writes, forks, checks the written data, and unmaps, again and again; each turn is counted.
 fn churn(cpu: usize, turns: Arc<AtomicU64>) {
     const PAGES: usize = 64;
     std::thread::spawn(move || {
@@ -251,7 +251,8 @@ fn churn(cpu: usize, turns: Arc<AtomicU64>) {
 
 /// Writes to so many pages again and again, in a thread that runs wherever the kernel takes it.
 fn stride(pages: usize) -> String {
-    // So many translations at once are not taken from a TLB one by one: all of the process go.
+    // The kernel does not invalidate so many translations one by one: it flushes all of the
+    // process.
     const FLUSHED: usize = 64;
     let small = |pages: usize| sys::memory::Area::map(pages * PAGE, sys::memory::Size::Small).unwrap();
     std::thread::spawn(move || {
@@ -288,7 +289,7 @@ fn fill(node: usize, spare: usize) -> String {
         };
         let pages: Vec<usize> = (0..BATCH).map(|page| start + page * PAGE).collect();
         pages.iter().for_each(|page| write(*page));
-        // Of a call that is refused as a whole, the first pages may have moved.
+        // If a call is refused as a whole, its first pages may have moved.
         full = move_to(None, &pages, &[node as u32; BATCH]).is_err();
         for (page, on) in pages.iter().zip(nodes_of(None, &pages).unwrap()) {
             if on == Ok(node as u32) {

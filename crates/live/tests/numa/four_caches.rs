@@ -104,7 +104,7 @@ fn config() -> Config {
     }
 }
 
-/// A host in this process; `None` where the kernel does not say which pages are touched.
+/// A host in this process; `None` if the kernel does not say which pages are touched.
 fn host(state: &Path, whom: Whom, log: Option<std::fs::File>) -> Option<Host<Here>> {
     let prepared = match prepare(config(), None, Some("referenced")) {
         Ok(prepared) => prepared,
@@ -117,7 +117,7 @@ fn host(state: &Path, whom: Whom, log: Option<std::fs::File>) -> Option<Host<Her
     Some(prepared.watch(whom, Undo::open(state).unwrap(), log).unwrap())
 }
 
-/// Intervals, until what is wanted is so.
+/// Runs intervals until the condition holds.
 fn until(host: &mut Host<Here>, mut wanted: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !wanted() {
@@ -126,7 +126,7 @@ fn until(host: &mut Host<Here>, mut wanted: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until what is wanted is so.
+/// Waits until the condition holds.
 fn wait(mut wanted: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !wanted() {
@@ -230,7 +230,7 @@ fn masks_are_as_before_at_the_next_start_after_a_kill() {
     wait(|| machine.apart(&programs).is_some());
     daemon.kill();
     assert!(machine.apart(&programs).is_some() && state.path().join("regions-undo.json").exists());
-    // A dry run: it only puts in order what was left.
+    // A dry run: it only restores the state left behind.
     let said = Daemon::start(state.path(), &whom, false).end();
     assert_eq!(all_masks(&programs), before);
     assert_eq!(said["recovered_threads"], before.len());

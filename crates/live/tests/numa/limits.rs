@@ -1,4 +1,4 @@
-//! What holds a move up: memory that is full, limits of control groups, the kernel's own balancing; and programs that change
+//! Obstacles to a move: full memory, limits of control groups, the kernel's own balancing; and programs that change
 //! while their pages are moved.
 
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn a_limit_of_memory_is_kept_while_pages_move_and_nobody_is_ended() {
     let mut program = Program::start();
     group.write("cgroup.procs", &program.id().to_string());
     let start = program.map(machine.cpus[0], MORE);
-    // What it has, and next to nothing more: not as much again as it has, by far.
+    // The limit is little more than the program's memory, far less than twice as much.
     let used = group.number("memory.current", "");
     let limit = used + 200 * PAGE as u64;
     group.write("memory.max", &limit.to_string());

@@ -1,14 +1,15 @@
 //! Pages that follow their users on a machine with several nodes, and processes paired with its caches ([`four_caches`]): on a
 //! real machine, or in a guest.
 //!
-//! Where pages are is asked of the kernel in two ways, `move_pages(2)` and `/proc/PID/numa_maps`. What a process touches is said
-//! by the test itself, which has the process do so, or by the sources of information that the kernel has.
+//! The kernel reports the nodes of pages in two ways, `move_pages(2)` and `/proc/PID/numa_maps`. The pages that a
+//! process touches are known from the test itself, which has the process do so, or from the kernel's sources of
+//! information.
 
 mod child;
 mod four_caches;
 mod group;
 mod limits;
-/// The processor that QEMU emulates has protection keys, whatever this one has.
+/// The processor that QEMU emulates has protection keys, even if this one has none.
 #[path = "../following.rs"]
 mod protection_keys;
 
@@ -130,7 +131,7 @@ fn config() -> Config {
     }
 }
 
-/// A host that is told that the pages of a program at an address are touched.
+/// A host whose source reports touches of the pages of a program at an address.
 fn told(program: &Program, start: usize, pages: usize) -> Host<Here> {
     let spans = [(program.id(), vec![Span::new(start, pages * PAGE)])].into();
     let choice = Choice {
@@ -161,7 +162,7 @@ fn mapped_on_node(program: &Program, start: usize, node: u32) -> u64 {
         .sum()
 }
 
-/// So many intervals at most, until what is wanted is so.
+/// Runs intervals, so many at most, until the condition holds.
 fn until(mut host: Host<Here>, most: usize, mut wanted: impl FnMut() -> bool) -> Host<Here> {
     for _ in 0..most {
         let goes_on = host.interval(&mut || false).unwrap();
@@ -305,7 +306,7 @@ fn another_users_program_is_refused_with_the_reason() {
     }
     let mut program = Program::start();
     program.use_on(machine.cpus[1]);
-    // Where a copy of this program may be run by anybody.
+    // A directory from which any user may run a copy of this program.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("numa");
     harness::copy_program(&std::env::current_exe().unwrap(), &copy);
@@ -328,13 +329,14 @@ fn another_users_program_is_refused_with_the_reason() {
     assert!(status.success(), "{status}");
 }
 
-/// A source that the kernel has finds what the test only has done.
+/// A source of the kernel's finds the accesses that the test had the process make.
 fn by_source(name: &str, pages: usize) {
     let Some(machine) = Machine::new() else { return };
     let mut program = Program::start();
     let start = program.map(machine.cpus[0], pages);
     program.use_on(machine.cpus[1]);
-    // Another process on the same cpu: what stays in a TLB is not seen, and this one takes its place.
+    // Another process on the same cpu evicts the TLB entries: accesses that hit in the TLB are not
+    // seen.
     let mut other = Program::start();
     other.map(machine.cpus[1], 1);
     other.use_on(machine.cpus[1]);
@@ -357,7 +359,7 @@ fn by_source(name: &str, pages: usize) {
     assert_eq!(report.source, name);
     // Twice, but for those that stayed behind the first time.
     assert!(report.moves.moved >= pages as u64, "{report:?}");
-    // A fresh policy that is told what this one was asks for the same.
+    // A fresh policy that gets the same observations makes the same requests.
     let replayed = replay(BufReader::new(log.reopen().unwrap())).unwrap();
     assert!(replayed.before.len() >= pages && replayed.before == replayed.now);
     let last = report.intervals.last().unwrap();

@@ -1,5 +1,5 @@
-//! What Linux does not report at all: latencies and the TLB. Figures that are usual for servers, each
-//! marked as assumed, to be replaced by a description of one's own.
+//! Latencies and the TLB, which Linux does not report at all. The figures are usual for servers.
+//! Each is marked as assumed, to be replaced by the user's own description.
 
 use sys::caches::CacheReading;
 
@@ -20,13 +20,13 @@ pub(super) fn hit_ns(level: u8) -> f64 {
 /// Memory of the cpu's own node: 80 to 120 ns on servers since 2015.
 pub(super) const LOCAL_NS: f64 = 100.0;
 
-/// Where there are several nodes and no distances: the usual SLIT of two sockets.
+/// For several nodes without distances: the usual SLIT of two sockets.
 pub(super) const REMOTE_DISTANCE: u32 = 20;
 
-/// Where nothing reports the clock.
+/// If nothing reports the clock.
 pub(super) const CLOCK_MHZ: f64 = 2000.0;
 
-/// Where nothing reports the page size of a captured tree.
+/// If nothing reports the page size of a captured tree.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
 pub(super) fn tlb(notes: &mut Notes) -> Tlb {
@@ -73,7 +73,7 @@ pub(super) fn bytes(level: u8) -> u64 {
 
 pub(super) const LINE_BYTES: u32 = 64;
 
-/// Where the kernel does not report the ways: more where it is larger.
+/// The ways, if the kernel does not report them: more for larger caches.
 pub(super) fn ways(level: u8) -> u32 {
     if level <= 2 { 8 } else { 16 }
 }

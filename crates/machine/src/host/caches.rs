@@ -1,4 +1,4 @@
-//! From what the kernel says of each cpu's caches to kinds of cache that serve equally many neighbors.
+//! Converts the kernel's report of each cpu's caches to kinds of cache that serve equally many neighbors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::order::{Seen, sharers};
 use super::{Notes, Trust, assume, list};
 use crate::model::{Cache, Index, Kind, Replacement, Write};
 
-/// What the kernel says of the caches of each cpu; cpus without a cache directory get the assumed ones.
+/// The kernel's report of the caches of each cpu; cpus without a cache directory get the assumed ones.
 pub(super) fn readings(root: &sys::Root, online: &[u32], notes: &mut Notes) -> Seen {
     let mut silent = Vec::new();
     let mut reason = None;
@@ -30,7 +30,7 @@ pub(super) fn readings(root: &sys::Root, online: &[u32], notes: &mut Notes) -> S
         );
         return seen;
     };
-    // The neighbors' caches are the better guess for some; for all there is only what is usual.
+    // For some cpus the neighbors' caches are the better guess; for all of them there are only the usual figures.
     let (fallback, text) = match seen.values().next() {
         Some(readings) => {
             let alone = |reading: &CacheReading| CacheReading {
@@ -86,7 +86,7 @@ pub(super) fn caches(cpus: &[u32], seen: &Seen, page_bytes: u64, notes: &mut Not
     let mut levels: Vec<u32> = kinds.keys().map(|(level, _)| *level).collect();
     levels.dedup();
     for ((level, rank), readings) in kinds {
-        // Levels without gaps, whatever the kernel calls them. At most as many as were read.
+        // Levels without gaps, however the kernel numbers them. There are at most as many as were read.
         let position = levels.iter().position(|known| *known == level).unwrap_or(0) + 1;
         let Ok(level) = u8::try_from(position) else { break };
         if level > 8 {
@@ -105,7 +105,7 @@ pub(super) fn caches(cpus: &[u32], seen: &Seen, page_bytes: u64, notes: &mut Not
     notes.add(
         Trust::Assumed,
         "cache",
-        "Linux does not report index hashes, replacement and inclusion: described without a hash, LRU, not inclusive; \
+        "Linux does not report index hashes, replacement and inclusion: described without a hash, LRU (unless measured), not inclusive; \
          a last level that is hashed over slices has fewer colors than computed here",
     );
     described
@@ -242,7 +242,7 @@ fn majority<T>(counted: impl Iterator<Item = (T, usize)>) -> Option<T> {
     best.map(|(value, _)| value)
 }
 
-/// Size, ways and line such that they multiply to whole sets; what was changed for that gets a note.
+/// Size, ways and line such that they multiply to whole sets; each change made for that gets a note.
 fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, notes: &mut Notes) -> (u64, u32, u32) {
     let about = format!("cache {name}");
     let reported = reading
@@ -262,7 +262,7 @@ fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, note
         notes.add(trust, &about, text);
     }
     let bytes = reading.bytes.filter(|bytes| *bytes <= crate::CACHE_BYTES_MAX);
-    // Ways times sets times line, where the size itself is missing.
+    // Ways times sets times line, if the size itself is missing.
     let product = || {
         let ways = u64::from(reading.ways?);
         ways.checked_mul(reading.sets?)?
@@ -290,7 +290,7 @@ fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, note
         .map(|sets| lines / sets);
     let wanted = of_sets.or(reported).unwrap_or(u64::from(assume::ways(level)));
     let fits = |ways: &u64| (1..=lines.min(1 << 24)).contains(ways) && lines.is_multiple_of(*ways);
-    // Outwards from what was wanted; 1 always fits.
+    // Searches outwards from the wanted number; 1 always fits.
     let ways = (0..=wanted.max(1))
         .flat_map(|off| [wanted + off, wanted.saturating_sub(off)])
         .find(fits)
@@ -310,8 +310,8 @@ fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, note
     (bytes, ways as u32, line_bytes)
 }
 
-/// How many neighbors share an instance: what holds for most cpus, made to divide all of them and to
-/// take in whole instances of the nearer caches.
+/// The number of neighbors that share an instance: the value of most cpus, adjusted to divide all of them and to
+/// contain whole instances of the nearer caches.
 fn cpus_per_instance(
     about: &str,
     readings: &[(u32, &CacheReading)],

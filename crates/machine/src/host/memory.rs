@@ -5,7 +5,7 @@ use sys::nodes::{Access, NodeReading};
 use super::{Notes, Trust, assume, list};
 use crate::model::{HugeData, Memory, Tier};
 
-/// The nodes of the description and what Linux calls them.
+/// The nodes of the description and their names in Linux.
 pub(super) struct DescribedMemory {
     pub(super) memory: Memory,
     pub(super) numbers: Vec<u32>,
@@ -41,7 +41,7 @@ pub(super) fn nodes(root: &sys::Root, online: &[u32], notes: &mut Notes) -> Vec<
     nodes
 }
 
-/// Memory without cpus: behind CXL, or of a slower kind.
+/// Memory without cpus: CXL memory, or a slower kind.
 fn is_tier(node: &NodeReading) -> bool {
     node.cpus.is_empty() && node.memory_bytes.is_some_and(|bytes| bytes > 0)
 }
@@ -54,7 +54,7 @@ pub(super) fn memory(
     page_bytes: u64,
     notes: &mut Notes,
 ) -> DescribedMemory {
-    // In the order of the cpus; nodes whose cpus were all cut off are gone.
+    // Sorts by the order of the cpus; nodes whose cpus were all cut off are gone.
     let mut used: Vec<&NodeReading> = Vec::new();
     let mut counts: Vec<usize> = Vec::new();
     for cpu in cpus {
@@ -170,18 +170,18 @@ fn numbers(nodes: &[&NodeReading]) -> String {
     list(&nodes.iter().map(|node| node.number).collect::<Vec<_>>())
 }
 
-/// What the firmware says of a node's memory.
+/// The firmware's figure for a node's memory.
 fn of_cpus(node: &NodeReading, what: impl Fn(&Access) -> Option<u32>) -> Option<f64> {
     node.access.as_ref().and_then(what).map(f64::from)
 }
 
-/// What it says of all nodes; none where it leaves one out.
+/// Its figures for all nodes; none if it leaves one out.
 fn of_all(nodes: &[&NodeReading], what: impl Fn(&Access) -> Option<u32>) -> Option<Vec<f64>> {
     let all: Option<Vec<f64>> = nodes.iter().map(|node| of_cpus(node, &what)).collect();
     all.filter(|all| !all.is_empty())
 }
 
-/// What a miss on the own node takes.
+/// The latency of a miss on the own node.
 fn local_ns(used: &[&NodeReading], notes: &mut Notes) -> f64 {
     let Some(told) = of_all(used, |access| access.read_latency_ns) else {
         let text = format!(
@@ -225,7 +225,7 @@ fn bandwidth(used: &[&NodeReading], notes: &mut Notes) -> f64 {
     least / 1000.0
 }
 
-/// A node without cpus, as far as the distances and the firmware say what it is. `local_ns`: what distance 10 takes.
+/// A node without cpus, as far as the distances and the firmware describe it. `local_ns`: the latency at distance 10.
 fn tier(tier: &NodeReading, used: &[&NodeReading], all: &[NodeReading], local_ns: f64, page_bytes: u64) -> Tier {
     let at = all
         .iter()

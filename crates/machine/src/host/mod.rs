@@ -1,10 +1,9 @@
-//! The machine that this runs on, as Linux describes it, and what Linux does not report.
+//! The machine that this runs on, as Linux describes it, with substitutes for figures that Linux does not report.
 //!
-//! The description has instances that serve equally many consecutive cpus. Linux numbers cpus as it
-//! likes (the two threads of a core are often 0 and 64), so cpus are renumbered such that those that
-//! share caches and nodes are neighbors; [`HostReport::cpu_numbers`] maps back. Where the machine is
-//! not uniform (two kinds of core, cpus that are offline) the description is that of the larger part,
-//! and the report says what it leaves out.
+//! The description has instances that serve equally many consecutive cpus. Linux numbers cpus as it likes (the two
+//! threads of a core are often 0 and 64), so cpus are renumbered such that those that share caches and nodes are
+//! neighbors; [`HostReport::cpu_numbers`] maps back. If the machine is not uniform (two kinds of core, cpus that are
+//! offline), the description is that of the larger part, and the report says what it leaves out.
 
 mod assume;
 mod caches;
@@ -21,13 +20,13 @@ use crate::model::{HugeData, Machine};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostReport {
     pub machine: Machine,
-    /// The processor's name, where Linux knows it.
+    /// The processor's name, if Linux knows it.
     pub processor: Option<String>,
     /// Linux's number of each of the machine's cpus: cpu `c` is Linux's `cpu_numbers[c]`.
     pub cpu_numbers: Vec<u32>,
     /// Linux's number of each of the machine's nodes.
     pub node_numbers: Vec<u32>,
-    /// Bytes of memory of each of the machine's nodes, where known.
+    /// Bytes of memory of each of the machine's nodes, if known.
     pub node_memory_bytes: Vec<Option<u64>>,
     /// Sets of cpus as Linux writes them: `0-3,8`.
     pub online: String,
@@ -57,7 +56,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// How a figure came about.
+/// The source of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
@@ -65,7 +64,7 @@ pub enum Trust {
     Read,
     /// `domicile probe` timed it, since the last boot.
     Measured,
-    /// Linux does not say; what stands there is usual for machines of this kind.
+    /// Linux does not report it; the figure is usual for machines of this kind.
     Assumed,
     /// Linux should say, but does not here; the text names the reason and what is used instead.
     Missing,
@@ -119,8 +118,8 @@ impl Notes {
 
 /// Reads the machine below `root`: `/` for this one, or a captured tree.
 ///
-/// Fails only where the kernel does not even report the online cpus; whatever else is missing gets a note and a
-/// fallback. The machine passes [`Machine::check`].
+/// Fails only if the kernel does not even report the online cpus; any other missing figure gets a note and a fallback.
+/// The machine passes [`Machine::check`].
 pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
     let mut notes = Notes::default();
     let cpus = sys::cpus::cpus(root)?;

@@ -8,7 +8,7 @@ use sys::nodes::NodeReading;
 /// The caches of each online cpu as the kernel reports them.
 pub(super) type Seen = BTreeMap<u32, Vec<CacheReading>>;
 
-/// Groups of cpus: who shares an instance of one kind of cache, or a node. The group of a cpu is
+/// Groups of cpus that share an instance of one kind of cache, or a node. The group of a cpu is
 /// named by its lowest member that is online.
 type Groups = BTreeMap<u32, u32>;
 

@@ -1,17 +1,17 @@
-//! The description of this machine, on machines of which is known what they should be: the guests of `guest/run`, whose
-//! `DOMICILE_GUEST` says what was asked for. What runs in which guest is in `guest/README.md`.
+//! The description of this machine, on machines whose expected description is known: the guests of `guest/run`, whose
+//! `DOMICILE_GUEST` tells what was asked for. `guest/README.md` lists which tests run in which guest.
 #![allow(clippy::unwrap_used)]
 
 use machine::{Trust, host};
 
-/// What was asked for.
+/// The machine that was asked for.
 struct Made {
     /// The cpus of each node.
     cpus: Vec<Vec<u32>>,
     distances: Vec<Vec<u32>>,
 }
 
-/// None where nobody asked for a machine; the test says so.
+/// None if no machine was asked for; the test says so.
 #[track_caller]
 fn made() -> Option<Made> {
     let Ok(text) = std::env::var("DOMICILE_GUEST") else {
@@ -26,7 +26,7 @@ fn made() -> Option<Made> {
     })
 }
 
-/// Asserts that the description has the nodes that were asked for, so many of them with cpus.
+/// Asserts that the description has the nodes that were asked for, `with_cpus` of them with cpus.
 #[track_caller]
 fn nodes_are(with_cpus: usize) {
     let Some(made) = made() else { return };
@@ -56,7 +56,7 @@ fn nodes_are(with_cpus: usize) {
     assert_eq!(memory.remote_ns, 10.0 * f64::from(*nearest));
     let said = report.notes_of(Trust::Simplified);
     assert_eq!(said.filter(|note| note.about == "memory.nodes").count(), 0);
-    // What is read of caches belongs to one node each.
+    // The caches that are read belong to one node each.
     let cpus_per_node = report.machine.cpus / memory.nodes;
     assert!(
         report

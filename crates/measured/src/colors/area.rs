@@ -1,5 +1,5 @@
-//! The pages that colors are tried with: where they come from, what is known of their frames, and
-//! the clock that times walks over them.
+//! The pages that colors are tried with: their source, the known bits of their frames, and the
+//! clock that times walks over them.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ use super::sets::{Known, sparse};
 use super::verdict::median;
 use crate::chase::Random;
 
-/// How the frames behind pages are known.
+/// The source of the frames behind pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -40,7 +40,7 @@ pub struct Ground {
     area: Area,
     pub pages: Vec<Known>,
     pub source: Source,
-    /// Whether all of it is in huge pages.
+    /// True if all of it is in huge pages.
     pub huge: bool,
 }
 
@@ -95,8 +95,8 @@ impl Ground {
         (Clock { area: &mut self.area }, &self.pages)
     }
 
-    /// Whether the frames that were seen are still there; where they cannot be seen, whether the
-    /// pages are still huge.
+    /// Returns whether the frames that were seen are still there; if they cannot be seen, whether
+    /// the pages are still huge.
     pub fn stands(&self) -> bool {
         match self.source {
             Source::Pagemap => by_pagemap(&self.area).is_some_and(|pages| pages == self.pages),
@@ -104,8 +104,8 @@ impl Ground {
         }
     }
 
-    /// What translation adds to a load where each load goes to another page: in pages of this
-    /// area, and in small ones.
+    /// The time that translation adds to a load when each load goes to another page: in pages of
+    /// this area, and in small ones.
     pub fn translation(&mut self) -> Option<Translation> {
         if !self.huge {
             return None;
@@ -135,7 +135,7 @@ impl Ground {
 const SCATTERED: usize = 512;
 const TRANSLATION_ROUNDS: usize = 9;
 
-/// What translation adds to a load, in nanoseconds.
+/// The time that translation adds to a load, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Translation {
     pub huge_ns: f64,
@@ -143,9 +143,9 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// Whether huge pages are translated as the huge pages they are said to be; none where small ones
-    /// cost too little to tell. A host that backs a guest's memory with small pages makes the
-    /// guest's huge pages as dear as small ones.
+    /// Returns whether huge pages are translated as the huge pages they are said to be; none if
+    /// small ones cost too little to tell. A host that backs a guest's memory with small pages
+    /// makes the guest's huge pages as slow to translate as small ones.
     pub fn whole(self) -> Option<bool> {
         (self.small_ns > 0.5).then_some(self.huge_ns < self.small_ns / 2.0)
     }
@@ -160,7 +160,7 @@ pub struct Clock<'a> {
 const LOADS_MIN: u64 = 8192;
 /// Loads beyond which a walk need not go round.
 const LOADS_MAX: u64 = 1 << 17;
-/// The best of so many counts: what disturbs a walk only makes it longer.
+/// The best of this many repeats counts: any disturbance only makes a walk longer.
 const REPEATS: usize = 3;
 
 impl Stopwatch for Clock<'_> {
@@ -202,7 +202,7 @@ fn all_huge(area: &Area) -> bool {
     })
 }
 
-/// Which parts of 2 MiB are huge pages.
+/// The parts of 2 MiB that are huge pages.
 fn huge_parts(area: &Area) -> Vec<usize> {
     let each = HUGE / PAGE;
     let parts = 0..area.pages() / each;
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn pages_of_the_ground_are_in_the_area_and_known_as_believed() {
-        // Where neither huge pages nor frames can be had there is nothing to check, and it says why.
+        // Without huge pages and frames there is nothing to check, and the test prints why.
         let ground = match Ground::take(BYTES_MIN) {
             Ok(ground) => ground,
             Err(reason) => return assert!(reason.contains("doctor"), "{reason}"),

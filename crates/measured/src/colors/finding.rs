@@ -1,4 +1,4 @@
-//! What is asked of a cache, and what was found.
+//! The questions asked of a cache, and the findings.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,14 +18,14 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// The bits of an address above the page that are said to choose the set.
+    /// The bits of an address above the page that choose the set according to the description.
     pub(super) fn bits(&self) -> u32 {
         let way = self.bytes / u64::from(self.ways.max(1));
         way.trailing_zeros().saturating_sub(FIRST_BIT)
     }
 }
 
-/// What was found of one bit, or of several that change together.
+/// The findings for one bit, or for several that change together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bits {
     /// The bits of the physical address.
@@ -47,7 +47,7 @@ pub struct Step {
     pub mixed_ns: f64,
 }
 
-/// What was found of one cache.
+/// The findings for one cache.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     pub cache: String,
@@ -55,7 +55,7 @@ pub struct Finding {
     pub shared: bool,
     /// The candidate bits: from this one ...
     pub first_bit: u32,
-    /// ... so many.
+    /// ... this many.
     pub bits: u32,
     pub times: Option<Times>,
     pub steps: Vec<Step>,

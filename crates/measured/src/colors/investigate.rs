@@ -1,10 +1,9 @@
 //! The trial of each cache: do pages that agree in some bits of their frames' addresses compete for
 //! its sets, and do pages that differ not?
 //!
-//! All that is timed is the same number of pages with the same number of lines, once with every line
-//! of each page and once with words of a single one. The second time holds what translation costs for
-//! these very pages, whose numbers may compete for sets of the TLB just as their lines do for sets of
-//! a cache, and is taken off the first.
+//! Both walks that are timed read the same number of pages with the same number of lines: one every line of each page,
+//! the other words of a single line. The second time is the cost of translation for these very pages, whose numbers may
+//! compete for sets of the TLB just as their lines do for sets of a cache. It is subtracted from the first.
 
 use super::finding::{Bits, ColorVerdict, Finding, Step, Suspect};
 use super::sets::{FIRST_BIT, Known, LINES, Sorted, dense, sparse};
@@ -12,14 +11,14 @@ use super::verdict::{Effect, Knee, Times, Trial, decisive, effect, knee, median,
 use crate::Effort;
 use crate::chase::Random;
 
-/// What times a walk: the machine, or in tests a model of one.
+/// Times a walk: the machine, or in tests a model of one.
 pub trait Stopwatch {
     /// Nanoseconds a load of going round these words (page times 512, plus the word in the page), each
     /// load waiting for the one before, once all have been brought in.
     fn time(&mut self, words: &[u32]) -> f64;
 }
 
-/// How many rounds.
+/// The number of rounds.
 struct Plan {
     steps: usize,
     tests: usize,
@@ -47,11 +46,11 @@ impl Plan {
 const STEPS: [usize; 20] = [
     3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96,
 ];
-/// The largest set has so many times the ways of the cache. A cache that takes what the one before gives up
-/// keeps the pages of both, so that twice the ways may not be enough; and all of a small cache is not much
-/// more than four of its colors.
+/// The largest set has this many times the ways of the cache. A cache that takes the lines that the one before evicts
+/// keeps the pages of both, so that twice the ways may not be enough; and all of a small cache is not much more than
+/// four of its colors.
 const WAYS_TIMES: usize = 4;
-/// A load from behind a cache is taken to cost at most so many times one that it serves.
+/// A load from beyond a cache is taken to cost at most this many times one that it serves.
 const OUTSIDE_MAX: f64 = 6.0;
 /// Fewer pages of one color than this, and it is not the ways that were met.
 const PAGES_MIN: usize = 3;
@@ -88,7 +87,7 @@ struct Court<'a, S> {
 }
 
 impl<S: Stopwatch> Court<'_, S> {
-    /// What loads of these pages cost in the caches: every line, less one line of each page.
+    /// The cost of loads of these pages in the caches: every line, less one line of each page.
     fn beyond_translation(&mut self, pages: &[u32]) -> f64 {
         let all = dense(pages, &mut self.random);
         let all = self.stopwatch.time(&all);
@@ -118,7 +117,7 @@ impl<S: Stopwatch> Court<'_, S> {
                 times.push(self.beyond_translation(&pages));
             }
         }
-        // What disturbs a walk only makes it longer, and a time too long would hide thrashing.
+        // Any disturbance only makes a walk longer, and a time too long would hide thrashing.
         let least = |times: &Vec<f64>| times.iter().copied().reduce(f64::min).unwrap_or(f64::NAN);
         seen.iter().map(least).collect()
     }
@@ -153,8 +152,8 @@ impl<S: Stopwatch> Court<'_, S> {
                 confidence: 1.0,
             }
         } else {
-            // On a busy machine what lies behind may be far slower than it is for small sets, and their
-            // thrashing would look like little.
+            // On a busy machine the next level may be far slower than it is for small sets, and their thrashing would
+            // look like little.
             let times = Times {
                 inside_ns,
                 outside_ns: match outside_ns.is_nan() {
@@ -213,7 +212,7 @@ impl<S: Stopwatch> Court<'_, S> {
         for mask in singles {
             let test = self.test(&sorted, mask, &counts, times);
             match test.effect {
-                // Not to be relied on, and no reason to give up the bits that are clear.
+                // Such bits are not relied on, but are no reason to give up the clear ones.
                 Effect::Unclear => unclear = true,
                 Effect::Separates { chance } | Effect::Nothing { chance } => chances += chance,
             }
@@ -344,7 +343,7 @@ impl<S: Stopwatch> Court<'_, S> {
     }
 }
 
-/// The numbers of pages to look at, of which there are at most so many.
+/// The numbers of pages to look at, `most` at most.
 fn counts(most: usize, ways: u32) -> Vec<usize> {
     let most = most.min(ways as usize * WAYS_TIMES);
     STEPS.iter().copied().filter(|&count| count <= most).collect()
@@ -410,7 +409,7 @@ fn list(bits: &[u32]) -> String {
     bits.join(" and ")
 }
 
-/// Why times say nothing of a cache of so many bytes; `outside_ns` is not a number where none was taken.
+/// The reason why times decide nothing about a cache of `bytes` bytes; `outside_ns` is not a number if none was taken.
 fn undecided(bytes: u64, inside_ns: f64, outside_ns: f64) -> String {
     if outside_ns.is_nan() {
         let has = bytes >> 20;

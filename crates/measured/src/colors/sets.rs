@@ -23,7 +23,7 @@ pub struct Known {
 
 /// Pages by the value of some bits of their frames' addresses.
 pub struct Sorted {
-    /// Where the bits begin, and how many there are.
+    /// The first bit, and the number of bits.
     first: u32,
     bits: u32,
     by_value: HashMap<u64, Vec<u32>>,
@@ -56,9 +56,8 @@ impl Sorted {
         self.by_value.values().map(Vec::len).min().unwrap_or(0)
     }
 
-    /// `count` pages that agree in all bits, but for those of `mask` (whose lowest bit is the first
-    /// of these bits): one half has them as they are, the other half all flipped. A mask of 0 gives
-    /// pages that agree in everything.
+    /// `count` pages that agree in all bits except those of `mask` (whose lowest bit is the first of these bits): one
+    /// half has them as they are, the other half all flipped. A mask of 0 gives pages that agree in everything.
     ///
     /// Requires: `count` is at most [`Sorted::most`].
     pub fn agreeing(&self, value: u64, mask: u64, count: usize, random: &mut Random) -> Vec<u32> {
@@ -113,8 +112,8 @@ pub fn dense(pages: &[u32], random: &mut Random) -> Vec<u32> {
     words
 }
 
-/// Every word of one line of each page, all in random order, the lines spread over the sets of the
-/// innermost cache: what the same pages, visited again and again in random order, cost in translation alone.
+/// Every word of one line of each page, all in random order, with the lines spread over the sets of the innermost
+/// cache: the cost of translation alone for the same pages, visited again and again in random order.
 ///
 /// One visit a page would not do: pages in a cycle are the worst that a TLB can meet, and pages at
 /// random are not.

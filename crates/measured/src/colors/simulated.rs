@@ -1,5 +1,5 @@
-//! The trial held upon models of machines, whose truth is known: whatever the model, the trial must find
-//! its colors or refuse, and never find colors that are not there.
+//! The trial on models of machines, whose truth is known: for every model it must find the right colors or refuse, and
+//! never find colors that do not exist.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ impl Cache {
         }
     }
 
-    /// Whether the line was there; it is now.
+    /// Returns whether the line was there; it is now.
     fn touch(&mut self, set: usize, line: u64) -> bool {
         let lines = &mut self.sets[set];
         let at = lines.iter().position(|&other| other == line);
@@ -74,12 +74,12 @@ struct Model {
     third: Cache,
     index: [Index; 2],
     tlb: Cache,
-    /// What a refill of the TLB costs.
+    /// The cost of a refill of the TLB.
     refill_ns: f64,
     /// The machine's own frame of each page.
     frames: Vec<u64>,
     noise: Option<Random>,
-    /// How much noise there is: up to so many times as long.
+    /// The noise: a walk takes up to this many times as long.
     slower: f64,
 }
 
@@ -107,7 +107,7 @@ impl Model {
         }
     }
 
-    /// What the program believes of its frames: huge pages in order.
+    /// The frames as the program believes them to be: huge pages in order.
     fn believed() -> Vec<Known> {
         let known = |page: u32| Known {
             page,

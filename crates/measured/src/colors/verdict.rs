@@ -1,9 +1,8 @@
-//! What tables of times say of colors: pure arithmetic, no clock.
+//! The evaluation of times for colors: pure arithmetic, no clock.
 //!
-//! A time is turned into the share of loads that the cache in question did not serve, by the times
-//! of loads that it serves and of those that the next one behind it serves. Two kinds of sets are
-//! compared round by round, so that a slow moment meets both; what is claimed of their difference is
-//! put to a sign test, and where the test is not passed nothing is claimed.
+//! A time is turned into the share of loads that the cache in question did not serve, by the times of loads from it and
+//! of loads from the next one. Two kinds of sets are compared round by round, so that a slow moment meets both. Any
+//! claimed difference must pass a sign test.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,13 +20,13 @@ impl Times {
         (ns - self.inside_ns) / (self.outside_ns - self.inside_ns)
     }
 
-    /// Whether the two are clearly different: by half, and by more than a clock's tick.
+    /// Returns whether the two are clearly different: by half, and by more than a clock's tick.
     pub fn differ(self) -> bool {
         self.inside_ns.is_finite() && self.outside_ns > self.inside_ns * 1.5 && self.outside_ns > self.inside_ns + 0.5
     }
 }
 
-/// Two kinds of sets of so many pages, timed in turn.
+/// Two kinds of sets of the same number of pages, timed in turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     pub pages: usize,
@@ -39,13 +38,13 @@ pub struct Trial {
 
 /// More of the loads than this, and a set has outgrown its share of the cache.
 const OUTGROWN: f64 = 0.15;
-/// A difference above this is an effect of the color, one below is none. Sets that outgrow their share
-/// by a half miss a third of their loads at least, whatever is replaced.
+/// A difference above this is an effect of the color, one below is none. Sets that outgrow their share by a half miss a
+/// third of their loads at least, under any replacement.
 const LIMIT: f64 = 0.15;
 /// A claim that chance alone would make more often than this is not made.
 const CHANCE_MAX: f64 = 1e-3;
 
-/// What the difference between two kinds of sets amounts to.
+/// The result of comparing two kinds of sets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Effect {
@@ -77,10 +76,10 @@ pub fn effect(trials: &[Trial], times: Times) -> Effect {
     }
 }
 
-/// How likely a fair coin falls this way at least so many times of so many (the sign test).
+/// The probability that a fair coin falls this way at least `times` times of `of` (the sign test).
 pub fn chance(times: usize, of: usize) -> f64 {
     let mut likely = 0.0;
-    // The probability of none, then of each next number from the one before.
+    // The probability of none, then that of each next number from the one before.
     let mut exactly = 0.5f64.powi(i32::try_from(of).unwrap_or(i32::MAX));
     for k in 0..=of {
         if k >= times {
@@ -91,7 +90,7 @@ pub fn chance(times: usize, of: usize) -> f64 {
     likely.min(1.0)
 }
 
-/// Where sets of equal pages outgrow their share.
+/// The point at which sets of equal pages outgrow their share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Knee {
     /// So many pages stay in the cache; the next larger set looked at did not.
@@ -161,7 +160,7 @@ pub fn median(values: &[f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The longest run of bits that all separate: where it begins, and its length.
+/// The longest run of bits that all separate: its first bit and its length.
 pub fn run(separates: &[bool]) -> Option<(usize, usize)> {
     let mut best = None;
     let mut begin = 0;

@@ -6,7 +6,7 @@ use super::*;
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
-/// What Linux would report of a server, with typical figures for the rest.
+/// The report that Linux would give of a server, with typical figures for the rest.
 fn described() -> HostReport {
     let mut machine = machine::load("icelake-sp").unwrap();
     machine.name = "host".into();
@@ -62,6 +62,7 @@ fn processor() -> Processor {
         sets: Sets {
             refill_ns: 1.719,
             rewrite_ns: 9.25,
+            bank_refill_ns: 0.904,
         },
         faults: Faults {
             fault_ns: 612.34,
@@ -183,6 +184,7 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
     );
     let core = report.machine.core.unwrap();
     assert_eq!((core.instructions_per_clock, core.outstanding), (4.7, 8));
+    assert_eq!((core.set_refill_ns, core.bank_refill_ns), (1.72, 0.9));
     let of = |trust| {
         report
             .notes_of(trust)
@@ -237,7 +239,7 @@ fn where_nothing_was_measured_the_probe_is_offered() {
 fn the_host_is_the_machine_as_it_was_measured() {
     let report = here().unwrap();
     assert_eq!(load("host").unwrap(), report.machine);
-    // What was measured changes no number of cpus or nodes.
+    // Measurements do not change the number of cpus or nodes.
     let described = host(&sys::Root::default()).unwrap();
     assert_eq!(report.machine.cpus, described.machine.cpus);
     assert_eq!(report.machine.memory.nodes, described.machine.memory.nodes);
@@ -261,6 +263,7 @@ fn a_last_level_that_others_use_keeps_its_bytes_and_loses_lines_with_time() {
             bytes,
             gbps: 2.504,
             ns: 14.5,
+            kept_once: 0.9,
         }),
         ..measured(&curve)
     };
@@ -278,6 +281,24 @@ fn a_last_level_that_others_use_keeps_its_bytes_and_loses_lines_with_time() {
         .find(|note| note.about == "cache.bytes")
         .unwrap();
     assert!(note.text.contains("others bring 2.5 GB/s into L3"), "{}", note.text);
+    assert_eq!(cache(&report, "L3").replacement, machine::Replacement::Lru);
     take(&mut report, Some(&others(l3 / 2)), None);
     assert_eq!(cache(&report, "L3").bytes, l3 / 2);
+    // Most lines that are read once are gone.
+    let mut passed_over = others(l3);
+    if let Some(others) = &mut passed_over.others {
+        others.kept_once = 0.12;
+    }
+    take(&mut report, Some(&passed_over), None);
+    report.machine.check().unwrap();
+    assert_eq!(cache(&report, "L3").replacement, machine::Replacement::Reuse);
+    let note = report
+        .notes_of(Trust::Measured)
+        .find(|note| note.about == "cache.bytes")
+        .unwrap();
+    assert!(
+        note.text.contains("keeps 12% of the lines that are read once"),
+        "{}",
+        note.text
+    );
 }

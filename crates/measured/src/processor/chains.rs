@@ -9,7 +9,7 @@ use sys::clock::thread_time;
 use super::{Effort, least, rounds};
 use crate::chase::{self, Lines, Random, link};
 
-/// The time of a load while so many chains are followed at once.
+/// The time of a load while this many chains are followed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chains {
     pub chains: u32,
@@ -23,7 +23,8 @@ pub(super) const BYTES: u64 = 96 << 20;
 /// Most chains that are followed at once: more than any cpu has lines on their way.
 const MOST: usize = 32;
 
-/// Loads of one chain in one trial. Chains take turns, so in all rounds of all trials none comes to where the next one began.
+/// Loads of one chain in one trial. Chains take turns, so that in all rounds of all trials none reaches the start of
+/// the next one.
 const LOADS: u64 = 600;
 
 /// An area in which each place of a ring leads to the next.

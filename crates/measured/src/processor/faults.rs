@@ -1,4 +1,4 @@
-//! Page faults: what the system takes to put a page there that is touched for the first time.
+//! Page faults: the system's time to map a page that is touched for the first time.
 
 use std::hint::black_box;
 
@@ -9,12 +9,12 @@ use sys::memory::{Area, HUGE, PAGE, Size};
 
 use super::{Effort, median, rounds};
 
-/// What first touches cost beyond those that follow.
+/// The cost of first touches beyond that of the following ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Faults {
-    /// Of a page of 4 KiB; 0 where there was no memory to try it on.
+    /// For a page of 4 KiB; 0 if there was no memory to try it on.
     pub fault_ns: f64,
-    /// What each further 4 KiB of a huge page add. Where the system has none to give, it is about `fault_ns`.
+    /// The cost that each further 4 KiB of a huge page adds. If the system has none to give, it is about `fault_ns`.
     pub clear_ns: f64,
 }
 
@@ -37,9 +37,10 @@ pub fn faults(host: &HostReport, effort: Effort) -> Faults {
     }
 }
 
-/// What a walk over fresh memory takes longer than one over the same memory once more, for each page of `page` bytes.
+/// How much longer a walk over fresh memory takes than one over the same memory once more, for each page of `page`
+/// bytes.
 ///
-/// The walks write a byte of each line, so that what the caches do is in both.
+/// The walks write a byte of each line, so that both include the work of the caches.
 fn first_touch_ns(bytes: usize, size: Size, page: usize, effort: Effort) -> Option<f64> {
     let mut area = Area::map(bytes, size).ok()?;
     let pages = area.pages();

@@ -1,4 +1,4 @@
-//! The clock that a cpu really runs at, the instructions that it carries out in one clock, and what a branch foretold wrongly costs.
+//! The real clock of a cpu, the instructions that it carries out in one clock, and the cost of a mispredicted branch.
 
 use std::hint::black_box;
 
@@ -8,14 +8,14 @@ use sys::clock::thread_time;
 use super::{Effort, median, rounds};
 use crate::chase::Random;
 
-/// How fast a cpu is while it waits for nothing.
+/// The speed of a cpu while it waits for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     pub clock_mhz: f64,
-    /// Instructions a clock of straight code that waits for nothing; none where this processor's are not known. Short loops do less: a
-    /// recording says of each how many clocks it takes.
+    /// Instructions a clock of straight code that waits for nothing; none if this processor's are not known. Short
+    /// loops do less: a recording gives the clocks of each.
     pub instructions_per_clock: Option<f64>,
-    /// A branch that is foretold wrongly, on data in the first cache; 0 where none was.
+    /// A mispredicted branch, on data in the first cache; 0 if there was none.
     #[serde(default)]
     pub misprediction_ns: f64,
 }
@@ -35,7 +35,7 @@ pub fn pace(effort: Effort) -> Pace {
         mispredictions.push(misprediction_ns());
     }
     black_box(value);
-    // Whatever else the machine does only slows them.
+    // Any other work of the machine only slows them.
     let hz = (STEPS * CLOCKS_A_STEP) as f64 / chains.into_iter().fold(f64::INFINITY, f64::min);
     let most = loops.into_iter().max_by(f64::total_cmp);
     Pace {
@@ -56,7 +56,7 @@ fn chain(mut value: u64, steps: u64) -> u64 {
     value
 }
 
-/// Half of the branches on random bits are foretold wrongly, and none of those on bits that are all the same.
+/// Half of the branches on random bits are mispredicted, and none of those on bits that are all the same.
 fn misprediction_ns() -> f64 {
     const BRANCHES: usize = 8 << 10;
     const PASSES: u64 = 32;

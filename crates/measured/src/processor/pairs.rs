@@ -1,8 +1,8 @@
 //! Pairs of lines: a load from memory may bring the other line of its 128 bytes, too.
 //!
-//! Two lines side by side are read one after the other, the one further on first, and then two others anywhere else. If the other line of
-//! a pair is brought along, the second load finds it in a near cache. Lines of two pairs that lie side by side are the control: a processor
-//! that brings the line before, whatever pair it is of, reads them as fast.
+//! Two lines side by side are read one after the other, the one further on first, and then two others anywhere else. If
+//! the other line of a pair is brought along, the second load finds it in a near cache. Lines of two pairs that lie
+//! side by side are the control: a processor that brings the line before, regardless of its pair, reads them as fast.
 
 use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;

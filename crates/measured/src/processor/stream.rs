@@ -14,18 +14,18 @@ use super::{Effort, least, median, rounds};
 use crate::Point;
 use crate::chase::link;
 
-/// How much memory can be read in a time, in gigabytes (10^9 bytes) a second.
+/// The rate at which memory can be read, in gigabytes (10^9 bytes) a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
-    /// By one cpu, which sums up what it reads.
+    /// By one cpu, which sums the data that it reads.
     pub one_cpu_gbps: f64,
     /// By all of them at once.
     pub all_cpus_gbps: f64,
-    /// By one cpu, of what the last level holds and no cache before it; 0: not known.
+    /// By one cpu, from data that the last level holds and no cache before it; 0: not known.
     #[serde(default)]
     pub last_level_gbps: f64,
-    /// Nanoseconds a line of 64 bytes of what one cpu reads in order from memory, on small pages and on huge ones; 0: not known. They are
-    /// medians: what neighbors take of the memory is part of them.
+    /// Nanoseconds a line of 64 bytes when one cpu reads in order from memory, on small pages and on huge ones; 0: not
+    /// known. They are medians: the neighbors' use of the memory is part of them.
     #[serde(default)]
     pub memory_line_ns: f64,
     #[serde(default)]
@@ -33,14 +33,15 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Nanoseconds between two lines of 64 bytes that come to a core from beyond its second level; none where that is not known.
+    /// Nanoseconds between two lines of 64 bytes that come to a core from beyond its second level; none if that is not
+    /// known.
     pub fn line_ns(self) -> Option<f64> {
         let most = self.last_level_gbps.max(self.one_cpu_gbps);
         (self.last_level_gbps > 0.0).then(|| 64.0 / most)
     }
 }
 
-/// Cpus that read at once at most: what a node gives is reached by fewer.
+/// The most cpus that read at once: fewer reach the full rate of a node.
 const READERS_MAX: u32 = 32;
 
 /// Bytes of all readers together.
@@ -64,7 +65,7 @@ pub fn stream(cpus: u32, beyond: u64, effort: Effort) -> Stream {
     }
 }
 
-/// What so many threads read together.
+/// The rate of this many threads together.
 fn of_readers(readers: u32, effort: Effort) -> f64 {
     let each = (SHARED / u64::from(readers)).min(BYTES) / 8;
     let gate = Barrier::new(readers as usize);
@@ -77,7 +78,7 @@ fn of_readers(readers: u32, effort: Effort) -> f64 {
             black_box(sum(&words));
             seen.push(begin.elapsed().as_secs_f64());
         }
-        // Whatever else the machine does only slows them.
+        // Any other work of the machine only slows them.
         least(seen)
     };
     let slowest = std::thread::scope(|scope| {
@@ -88,7 +89,7 @@ fn of_readers(readers: u32, effort: Effort) -> f64 {
     (each * 8 * u64::from(readers)) as f64 / slowest / 1e9
 }
 
-/// Nanoseconds a line of what lies on small pages, and on huge ones, read in turn; 0 where the system gives none.
+/// Nanoseconds a line on small pages, and on huge ones, read in turn; 0 if the system gives none.
 fn lines(effort: Effort) -> [f64; 2] {
     let mut areas = [Size::Small, Size::Huge].map(|size| Area::map(BYTES as usize, size).ok());
     for area in areas.iter_mut().flatten() {
@@ -121,7 +122,7 @@ fn sum_of_bytes(bytes: &[u8]) -> u64 {
         .fold(0, |sum, word| sum.wrapping_add(u64::from_ne_bytes(*word)))
 }
 
-/// Gigabytes a second of reading so many bytes again and again.
+/// Gigabytes a second of reading `bytes` bytes again and again.
 fn again(bytes: u64, effort: Effort) -> f64 {
     let words = vec![1u64; (bytes / 8) as usize];
     black_box(sum(&words));
@@ -148,7 +149,8 @@ const LOADS: u64 = 1 << 16;
 /// of lines that a cache still holds. A third of a step is over at the end, so that the next time round is not beside this one.
 const LINES: u64 = BYTES / 64 - (1 << 14) + 0b01_0101_0101_0101;
 
-/// Loads that each wait for the one before, each so many bytes further on: what a prefetcher makes of a stride.
+/// Loads that each wait for the one before, each the same number of bytes further on: the effect of a prefetcher on a
+/// stride.
 pub fn strides(effort: Effort) -> Vec<Point> {
     let mut room = vec![0u32; (BYTES / 4) as usize];
     let mut points = Vec::new();

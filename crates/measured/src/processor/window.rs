@@ -1,9 +1,9 @@
-//! How many instructions a cpu has under way: those that it begins while an earlier load waits for memory.
+//! The number of instructions that a cpu has under way: those that it begins while an earlier load waits for memory.
 //!
-//! Two chains of loads are followed in turn, with other instructions between one load and the next. As long as the next one
-//! lies within the window, both wait at the same time; beyond, one after the other, and a turn takes twice as long (H. Wong,
-//! "Measuring Reorder Buffer Capacity", 2013). The other instructions need what those of programs do: half of them a
-//! register to write to. Where registers run out before the window does, that is what programs meet, too.
+//! Two chains of loads are followed in turn, with other instructions between one load and the next. As long as the next
+//! one lies within the window, both wait at the same time; beyond, one after the other, and a turn takes twice as long
+//! (H. Wong, "Measuring Reorder Buffer Capacity", 2013). The other instructions have the needs of real programs: half
+//! of them need a register to write to. If registers run out before the window does, programs meet that limit, too.
 
 use std::hint::black_box;
 
@@ -16,7 +16,7 @@ const TURNS: u32 = 250;
 /// Instructions of a turn that are no others: a load, its bounds' check and the loop's.
 const LOADING: u32 = 5;
 
-/// The instructions under way; none where that is not known: on other processors than x86-64, and where no number of
+/// The instructions under way; none if that is not known: on other processors than x86-64, and if no number of
 /// instructions made a turn clearly longer.
 pub fn window(room: &Room, effort: Effort) -> Option<u32> {
     let trials = trials();
@@ -37,7 +37,7 @@ pub fn window(room: &Room, effort: Effort) -> Option<u32> {
     rise(&points)
 }
 
-/// Where times come to lie half-way between what they are at first and twice that, for good.
+/// The point from which times stay more than half-way between their first value and twice that.
 fn rise(points: &[(u32, f64)]) -> Option<u32> {
     let near = points.get(..3)?.iter().map(|(_, ns)| *ns).fold(f64::INFINITY, f64::min);
     let half_way = 1.5 * near;

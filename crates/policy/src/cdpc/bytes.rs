@@ -1,4 +1,4 @@
-//! How many bytes of a stretch of memory a nest of loops touches, each as often as it is touched.
+//! The number of bytes of a stretch of memory that a nest of loops touches, each counted as often as it is touched.
 //!
 //! [`Nest`](super::nest::Nest) knows which bytes are touched at all, and so may join pieces that overlap. Here each piece counts by
 //! itself, in closed form: the time depends on the loops and not on their rounds.
@@ -10,7 +10,7 @@ use std::ops::Range;
 pub(super) struct Bytes {
     base: i128,
     span: u64,
-    /// How often each piece is there: rounds that step nowhere.
+    /// How often each piece occurs: rounds that step nowhere.
     times: u128,
     /// Stride and count: strides from small to large; counts of at least 2.
     loops: Vec<(u64, u64)>,

@@ -1,7 +1,8 @@
 //! A coloring of the pages of cpus that fit, in which no cpu has a color twice, grown page by page.
 //!
-//! Pages keep the color of their turn if they can, those of most cpus first, which are hardest to please. The others take
-//! a color that none of their cpus has; if there is none, two colors change along an alternating path to make one free.
+//! Pages keep the color of their turn if they can, those of most cpus first, which are hardest to please. The others
+//! take a color that none of their cpus has; if there is none, two colors are exchanged along an alternating path to
+//! make one free.
 
 const NONE: u32 = u32::MAX;
 
@@ -23,7 +24,7 @@ pub(super) struct Bound {
     pub(super) color: u32,
 }
 
-/// How many pages of a row have each color when colors go in turn.
+/// The number of pages of a row that get each color when colors go in turn.
 pub(super) fn places(pages: usize, colors: u32) -> Vec<usize> {
     let (all, more) = (pages / colors as usize, pages % colors as usize);
     (0..colors as usize)
@@ -42,7 +43,7 @@ pub(super) fn each(mut cpus: u128, mut call: impl FnMut(usize)) {
 pub(super) struct Coloring<'a> {
     pages: &'a [Bound],
     colors: usize,
-    /// Of each page, [`NONE`] as long as it has none.
+    /// For each page, [`NONE`] as long as it has none.
     color: Vec<u32>,
     /// The page of each cpu and color, or [`NONE`]; rows of `colors`.
     holder: Vec<u32>,
@@ -57,7 +58,7 @@ pub(super) struct Coloring<'a> {
 }
 
 impl Coloring<'_> {
-    /// No page has a color yet. `all` are the pages of the row, those that no fitting cpu touches too.
+    /// Starts without any color. `all` are the pages of the row, those that no fitting cpu touches too.
     pub(super) fn new(pages: &[Bound], colors: u32, all: usize) -> Coloring<'_> {
         let cpus = pages.iter().fold(0, |cpus, page| cpus | page.cpus);
         let rows = 128 - cpus.leading_zeros() as usize;
@@ -111,8 +112,8 @@ impl Coloring<'_> {
 
     /// A color that no cpu of a set has, after others have changed it for another.
     ///
-    /// Those of the cpus that have color `a` do not have `b`. If in all that hangs together by `a` and `b` from there none of
-    /// the other cpus has `b`, the two colors are changed there, and `a` is free at all.
+    /// Those of the cpus that have color `a` do not have `b`. If none of the other cpus has `b` in the component of `a`
+    /// and `b` that begins there, the two colors are exchanged in it, and all of them are free of `a`.
     fn make_free(&mut self, cpus: u128) -> Option<usize> {
         // A color that few of the cpus have is freed most easily.
         let colors = self.colors;
@@ -218,7 +219,7 @@ impl Coloring<'_> {
         false
     }
 
-    /// The color of each page. Waiting pages get the colors that are left, where they disturb the fewest cpus.
+    /// The color of each page. Waiting pages get the colors that are left, choosing those that disturb the fewest cpus.
     pub(super) fn finished(mut self) -> Vec<u32> {
         // Below it no color has room.
         let mut room = 0;

@@ -1,17 +1,17 @@
-//! Step 4: where within each segment its pages begin (Bugnion96, section 5.2).
+//! Step 4: the starting point of the pages within each segment (Bugnion96, section 5.2).
 //!
-//! Pages of a segment are laid out from a starting point up to the end of the segment, and then from its first page to the
-//! starting point. The first page, where loops begin, so comes to lie in another place of the cache. It is put as far
-//! as can be, around the circle of colors, from the first pages of segments that conflict; where several places
-//! are as far, the one that moves it least.
+//! Pages of a segment are laid out from a starting point up to the end of the segment, and then from its first page to
+//! the starting point. So the first page, where loops begin, moves to another place of the cache. It is put as far as
+//! possible, around the circle of colors, from the first pages of segments that conflict; among places that are equally
+//! far, the one that moves it least wins.
 //!
 //! Segments conflict if they are of two arrays that a loop uses together, if a cpu touches both, and if they have colors
 //! in common: the places that they occupy as wholes, which no starting point changes. They are taken in coloring
 //! order, each kept away from those before it. So data that fits stays in ascending order.
 //!
-//! How much work: each segment is compared with a bounded number of segments before it, all of them where there
-//! are at most 1024 segments, else the nearest in coloring order ([`compared`]). Few others conflict: the order has put
-//! the segments of a cpu next to each other.
+//! The work is bounded: each segment is compared with a bounded number of segments before it. Up to 1024 segments these
+//! are all of them, else the nearest in coloring order ([`compared`]). Few others conflict: the order has put the
+//! segments of a cpu next to each other.
 
 use super::hints::Placed;
 use super::together::Together;
@@ -20,7 +20,7 @@ use super::together::Together;
 const MOST: usize = 1 << 20;
 const LEAST: usize = 16;
 
-/// With how many segments before it one is compared.
+/// The number of segments before it that a segment is compared with.
 fn compared(segments: usize) -> usize {
     (MOST / segments.max(1)).max(LEAST)
 }
@@ -64,7 +64,8 @@ fn overlap(one: &Placed, other: &Placed, colors: u64) -> bool {
     from_to(one.position, other.position) < length(one) || from_to(other.position, one.position) < length(other)
 }
 
-/// How far to move a start that can be at `places` colors from `low` on, so that it is farthest from all that are taken.
+/// The distance to move a start that can be at `places` colors from `low` on, so that it is farthest from all that are
+/// taken.
 fn farthest(taken: &mut Vec<u64>, low: u64, places: u64, colors: u64) -> u64 {
     taken.sort_unstable();
     taken.dedup();
@@ -80,7 +81,7 @@ fn farthest(taken: &mut Vec<u64>, low: u64, places: u64, colors: u64) -> u64 {
     if taken.is_empty() {
         return 0;
     }
-    // Within a gap between two the middle is best; where the gap reaches beyond the places, the end of those.
+    // Within a gap between two the middle is best; if the gap reaches beyond the places, the end of those.
     let gaps = taken
         .iter()
         .zip(taken.iter().skip(1).copied().chain([taken[0] + colors]));

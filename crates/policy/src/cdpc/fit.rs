@@ -1,25 +1,25 @@
 //! After step 5: no cpu whose pages fit in the cache has two of one color.
 //!
 //! Colors in turn promise that for pages that are in a row (Bugnion96, section 5.2: "this strategy will eliminate all
-//! conflict misses if the data accessed by a single processor fits"). But a row cannot have everyone's pages together: what
-//! all cpus share lies next to the pages of some, and a ring of neighbours is cut somewhere. If a cpu that fits therefore
-//! has two pages of one color, pages exchange their colors until it has not. As many pages have each color as
-//! before; if nothing is wrong, nothing is exchanged.
+//! conflict misses if the data accessed by a single processor fits"). But a row cannot have everyone's pages together:
+//! the pages that all cpus share lie next to the pages of some, and a ring of neighbours is cut somewhere. If a cpu
+//! that fits therefore has two pages of one color, pages exchange their colors until it has not. As many pages have
+//! each color as before; if nothing is wrong, nothing is exchanged.
 //!
-//! The promise. Pages are edges between the cpus that touch them and fit, colors are to differ at each cpu: it
-//! is the coloring of a graph's edges. With as many colors as the fullest cpu has pages there always is one if the
-//! graph is bipartite (Koenig 1916), and one whose colors are used evenly (de Werra 1971); the exchanges along alternating
-//! paths that prove this are how it is found here. So it is found wherever each page is touched by at most two of the
-//! cpus that fit, and there is no odd ring of cpus that share pages: parts in a row with shifts, or around an even ring.
-//! Otherwise it may be impossible:
-//! - three cpus of which every two share two pages have four pages each, and need six colors. To know whether fewer do
-//!   is NP-complete in general (Holyer 1981);
+//! The promise. Pages are edges between the cpus that touch them and fit, colors are to differ at each cpu: it is the
+//! coloring of a graph's edges. If the graph is bipartite, there is always one with as many colors as the fullest cpu
+//! has pages (Koenig 1916), and one whose colors are used evenly (de Werra 1971); the exchanges along alternating paths
+//! that prove this find it here. So it is found wherever each page is touched by at most two of the cpus that fit, and
+//! no odd ring of cpus shares pages: parts in a row with shifts, or around an even ring. Otherwise it may be
+//! impossible:
+//! - three cpus of which every two share two pages have four pages each, and need six colors. Deciding whether fewer
+//!   suffice is NP-complete in general (Holyer 1981);
 //! - a page that all cpus touch must be alone in its color, if all cpus fit; colors are used evenly only if it is not.
 //!   Evenness comes first here, as with the paper's turns.
 //!
-//! There as many pages as can be are put right in a bounded number of trials. The others stay in conflict, and their cpus
-//! are reported as crowded. `tests/hints.rs` counts how often that is: of 112 made-up programs with small arrays whose pages many
-//! cpus share, the five steps leave 71 in conflict and this 10; of 109 that read a table too, 77 and 55.
+//! Then as many pages as possible are fixed in a bounded number of trials. The others stay in conflict, and their cpus
+//! are reported as crowded. `tests/hints.rs` counts how often that is: of 112 made-up programs with small arrays whose
+//! pages many cpus share, the five steps leave 71 in conflict and this 10; of 109 that read a table too, 77 and 55.
 
 use super::coloring::{Bound, Coloring, each, places};
 use super::hints::{Hint, Machine, Placed};
@@ -118,8 +118,8 @@ fn conflicts(bound: &[Bound], colors: u32) -> Conflicts {
     conflicts
 }
 
-/// Gives the pages of cpus that fit their colors, and what these had to others. A page of the color of its place stays
-/// there; the others change places, those of each color in their order. Returns how many do.
+/// Gives the pages of cpus that fit their colors, and their former colors to others. A page of the color of its place
+/// stays there; the others change places, those of each color in their order. Returns how many do.
 fn exchange(pages: &mut [Hint], bound: &[Bound], colors: u32) -> usize {
     let mut chosen: Vec<Option<u32>> = vec![None; pages.len()];
     let mut left: Vec<usize> = places(pages.len(), colors);
@@ -127,7 +127,7 @@ fn exchange(pages: &mut [Hint], bound: &[Bound], colors: u32) -> usize {
         chosen[page.at] = Some(page.color);
         left[page.color as usize] -= 1;
     }
-    // Nobody minds what color the others have: they keep theirs as long as there is one left.
+    // The color of the others does not matter: they keep theirs as long as there is one left.
     let mut homeless = Vec::new();
     for (at, page) in pages
         .iter()

@@ -1,4 +1,4 @@
-//! A color for each page, and what led to it.
+//! A color for each page, and the reasons for it.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub struct Hint {
     pub color: u32,
 }
 
-/// A preferred color for each page of the arrays, and what led to it.
+/// A preferred color for each page of the arrays, and the reasons for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hints {
     pub machine: Machine,
@@ -41,7 +41,7 @@ pub struct Hints {
     /// In coloring order: the color is the position modulo the colors. Pages that no cpu touches come last.
     #[serde(skip)]
     pub pages: Vec<Hint>,
-    /// The first so many of `pages` are touched by some cpu.
+    /// Some cpu touches each of the first `used` of `pages`.
     pub used: usize,
     /// Pages that have changed places with others, so that cpus that fit have no color twice.
     pub exchanged: usize,
@@ -71,9 +71,9 @@ pub struct Set {
     /// Bit `c`: cpu `c`; in JSON a list of numbers.
     #[serde(serialize_with = "as_list")]
     pub cpus: u128,
-    /// Which of the segments, in coloring order.
+    /// The segments, in coloring order.
     pub segments: Range<usize>,
-    /// How many pages these have.
+    /// The number of pages of these.
     pub pages: u64,
 }
 
@@ -147,7 +147,7 @@ impl Hints {
         self.pages[..self.used].iter()
     }
 
-    /// Turns the colors on by so many, those of pages that are colored in turn: where others have the first ones.
+    /// Turns the colors of pages that are colored in turn on by `by`: others have the first ones.
     pub fn turn(&mut self, by: u32) {
         let by_address = |weighed: &&Weighed| weighed.choice == Choice::ByAddress;
         let stay: Vec<u32> = self

@@ -1,12 +1,13 @@
 //! The home of each page of the arrays: the node whose cpus touch it most in the loops.
 //!
-//! No paper has this step. It takes the first one of page coloring (which cpus touch which pages, [`segments`]) for homes instead of
-//! colors. Pages that only cpus of one node touch live there. Of the others it counts the bytes that the iterations of each node's
-//! cpus touch, each loop once, since nobody says how often it runs.
+//! No paper has this step. It takes the first one of page coloring (which cpus touch which pages, [`segments`]) for
+//! homes instead of colors. Pages that only cpus of one node touch live on that node. For the others it counts the
+//! bytes that the iterations of each node's cpus touch. It counts each loop once, since nothing says how often it runs.
 //!
 //! - *As many from several nodes*: the first of them has the page.
-//! - *As many from all nodes that take part*, as of tables that everybody reads: the pages go round the nodes by their
-//!   number, as under policy `interleave`. No place is better than another, and one node's memory would have to serve all.
+//! - *As many from all nodes that take part*, as of tables that all cpus read: the pages go round the nodes by their
+//!   number, as under policy `interleave`. No place is better than another, and one node's memory would have to serve
+//!   all.
 //! - *Pages of arrays that no loop touches* have no home here.
 
 use std::ops::Range;
@@ -24,8 +25,8 @@ pub struct Home {
     pub node: u32,
 }
 
-/// Counts of a page in a nest that are made at most, some seconds of work, and pages that are counted by themselves. In larger
-/// programs pages are counted in blocks.
+/// The most counts of a page in a nest, some seconds of work, and the most pages that are counted by themselves. In
+/// larger programs pages are counted in blocks.
 const COUNTS: u64 = 1 << 22;
 const BLOCKS: u64 = 1 << 20;
 
@@ -99,7 +100,7 @@ fn settled(contested: &[Range<u64>], loops: &[Loop], machine: &Machine, nodes: &
         .collect()
 }
 
-/// The homes of the pages of a block, of which each of `nodes` touches so many bytes.
+/// The homes of the pages of a block, given the bytes of it that each of `nodes` touches.
 fn homes_of(block: &Range<u64>, bytes: &[u128], nodes: &[u32]) -> Vec<Home> {
     let most = bytes.iter().max();
     let first = bytes.iter().position(|bytes| Some(bytes) == most).unwrap_or(0);
@@ -157,7 +158,7 @@ fn window(pages: &Range<u64>, page: u64) -> Range<i128> {
     i128::from(pages.start) * i128::from(page)..i128::from(pages.end) * i128::from(page)
 }
 
-/// Which of ascending ranges of pages have a part of `bytes`.
+/// The ascending ranges of pages that have a part of `bytes`.
 fn met(ranges: &[Range<u64>], page: u64, bytes: &Range<i128>) -> Range<usize> {
     let first = ranges.partition_point(|pages| window(pages, page).end <= bytes.start);
     let end = ranges.partition_point(|pages| window(pages, page).start < bytes.end);
@@ -176,7 +177,7 @@ mod tests {
         fit: false,
     };
 
-    /// An array of `pages` whose rows of so many bytes are dealt to four threads.
+    /// An array of `pages` whose rows of `unit` bytes are dealt to four threads.
     fn rows(start: u64, pages: u64, unit: i64, span: u64) -> Loop {
         let iterations = match unit {
             0 => 4,

@@ -1,4 +1,4 @@
-//! Which iterations of a parallel loop a thread has (Bugnion96, section 5.1: array partitioning).
+//! The iterations of a parallel loop that a thread has (Bugnion96, section 5.1: array partitioning).
 //!
 //! A thread's part is described in a few progressions, however many pieces it has, so that a loop that is dealt in pieces of one
 //! iteration costs no more than one in pieces of a thousand.
@@ -17,7 +17,7 @@ pub(super) struct Pieces {
     pub(super) count: u64,
 }
 
-/// The iterations that `thread` works on, moved `distance` on, around the end of the loop. No two are the same.
+/// The iterations that `thread` works on, moved `distance` on, around the end of the loop. All are different.
 pub(super) fn of(a_loop: &Loop, thread: u32, distance: i64) -> Vec<Pieces> {
     let total = a_loop.iterations;
     if total == 0 || thread >= a_loop.threads {
@@ -72,7 +72,7 @@ fn dealt(a_loop: &Loop, thread: u32) -> impl Iterator<Item = Pieces> {
                 Some(left) => left / every + 1,
                 None => 0,
             };
-            // No overflow while there is another piece: it begins before the end of the loop.
+            // It cannot overflow while there is another piece: that begins before the end of the loop.
             let last = match count {
                 0 => Some(first),
                 _ => (first + (count - 1) * every).checked_add(every),

@@ -1,8 +1,8 @@
 //! The bytes that a nest of loops touches, described in as few ranges as pages allow.
 //!
-//! Two pieces with less than a page between them leave no page out, wherever they are moved to: the pages of both are the
-//! pages of the range from one to the other. So ranges are joined over gaps that are smaller than a page, and what is
-//! left is never more than the pages that the nest spans.
+//! Two pieces with less than a page between them leave no page out, wherever they are moved to: the pages of both are
+//! the pages of the range from one to the other. So ranges are joined over gaps that are smaller than a page, and the
+//! result is never more than the pages that the nest spans.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(super) struct Nest {
 /// in one loop and one array, leaving out as much. They take 64 MiB.
 const RANGES: usize = 1 << 22;
 
-/// Steps of the search for a byte in a window. Only strides that are no multiples of each other and overlap need more
+/// Steps of the search for a byte in a window. Only strides that are not multiples of each other and overlap need more
 /// than a few.
 const STEPS: u32 = 1 << 16;
 
@@ -44,7 +44,7 @@ impl Nest {
                 span += stride * (count - 1);
                 continue;
             }
-            // Steps over so many steps of a smaller loop as that has: together they are one longer loop.
+            // A multiple of a smaller loop's step, and at most its length: together they are one longer loop.
             let inner = loops
                 .iter_mut()
                 .find(|inner| stride % inner.0 == 0 && stride / inner.0 <= inner.1);
@@ -66,7 +66,7 @@ impl Nest {
         let first = 0..self.span;
         let mut ranges = vec![first];
         for &(stride, count) in &self.loops {
-            // Doubled, and at last moved by what is missing: as many rounds as the count has bits.
+            // Doubled, and in the end moved by the rest: as many rounds as the count has bits.
             let mut copies = 1;
             while copies < count {
                 let more = copies.min(count - copies);

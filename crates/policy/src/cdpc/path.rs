@@ -1,7 +1,8 @@
 //! The greedy path of steps 2 and 3 (Bugnion96, section 5.2): visits each node of a graph once, along edges while it can.
 //!
-//! Both graphs of the paper are given by groups: two nodes are adjacent if some group has both. Sets of cpus are adjacent
-//! where a cpu is in both, arrays where a loop uses both. So no edges are stored, of which there may be as many as pairs.
+//! Both graphs of the paper are given by groups: two nodes are adjacent if some group has both. Sets of cpus are
+//! adjacent where a cpu is in both, arrays where a loop uses both. So edges are not stored, of which there may be as
+//! many as pairs.
 //!
 //! The paper leaves open where to start and which of several adjacent nodes to take. Here nodes come numbered in the
 //! order of preference, and the lowest number is taken each time; the callers say which order and why.

@@ -1,8 +1,8 @@
 //! The loops that a program describes, each once.
 //!
-//! A loop is its work: its place, its iterations and how they are dealt, and its summaries. A program that describes the same
-//! loop with a team of another size deals the same work anew, and the statements about the old team are void: a constructor
-//! does not know yet how many threads the program will ask for.
+//! A loop is its work: its place, its iterations and how they are dealt, and its summaries. A program that describes
+//! the same loop with a team of another size deals the same work again, and the statements about the old team are void:
+//! a constructor does not know yet how many threads the program will ask for.
 //!
 //! A loop at the same place and over the same arrays, but with other iterations, is other work and stays beside the first
 //! one, whatever its team. Programs that sweep fine and coarse grids by one loop, with few threads where there is little
@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use super::{Hints, Home, Loop, Machine, Malformed, Summary, hints, homes, segments, weighed};
 
-/// How much may be kept, of one program or of several together.
+/// The most that may be kept, of one program or of several together.
 #[derive(Clone, Debug)]
 pub struct Room {
     loops: Use<usize>,
@@ -95,7 +95,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// In the order in which they were described first.
+    /// Sorted by their first description.
     pub fn loops(&self) -> &[Loop] {
         &self.loops
     }
@@ -185,7 +185,7 @@ impl Program {
         wrong
     }
 
-    /// Hints for all loops together; with the ways of the cache, weighed against what static policies do ([`weighed`]).
+    /// Hints for all loops together; with the ways of the cache, weighed against static policies ([`weighed`]).
     ///
     /// A loop that cannot be must not take the others with it: it is dropped, and reported beside the hints.
     pub fn hints(&mut self, machine: &Machine, ways: Option<u32>) -> Result<(Hints, Vec<Malformed>), Malformed> {
@@ -263,7 +263,7 @@ fn hash(described: &Loop) -> u64 {
     hasher.finish()
 }
 
-/// The bytes of an array; where they are not known, those that the iterations span.
+/// The bytes of an array; if they are not known, those that the iterations span.
 fn extent(described: &Loop, summary: &Summary) -> u128 {
     if summary.bytes > 0 {
         return summary.bytes.into();

@@ -6,8 +6,8 @@
 //!   of all, so that no byte is in two arrays. A piece is used together with all that its covering arrays are used with.
 //! - *A page in which one array ends and the next begins* has one color, so it is in one array: the one that has most of
 //!   its bytes, the first of those. Its cpus are those that touch any part of it.
-//! - *Pages of an array that nobody touches* are segments without cpus. They come last in the coloring order, so that they
-//!   take no color from pages that are used. Of an array whose size is not known only pages that are touched count.
+//! - *Pages of an array that no cpu touches* are segments without cpus. They come last in the coloring order, so that
+//!   they take no color from pages that are used. If the size of an array is not known, only its touched pages count.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -72,7 +72,7 @@ pub fn segments(loops: &[Loop], machine: &Machine) -> Result<Segments, Malformed
     })
 }
 
-/// Which array a summary speaks of.
+/// The array that a summary is about.
 type Id = (u64, u64);
 
 fn id(summary: &Summary) -> Id {
@@ -132,7 +132,7 @@ fn split<'a>(extents: &Extents<'a>) -> (Vec<Array>, BTreeMap<Id, Range<u32>>) {
     (arrays, covering)
 }
 
-/// Which of a row of places have not been visited; visiting all costs little more than the places.
+/// The places of a row that have not been visited; visiting all costs little more than the places.
 struct Unwritten {
     /// For each place the next one that may not have been visited: itself, if so.
     next: Vec<usize>,
@@ -212,7 +212,7 @@ fn owners(arrays: &[Array], page_bytes: u64) -> Vec<Owned> {
 /// Ranges of pages that all cpus together may touch: 512 MiB of them.
 const PIECES: usize = 1 << 25;
 
-/// Runs of pages that the same cpus touch, by page, in whatever loop and array.
+/// Runs of pages that the same cpus touch, by page, in any loop and array.
 fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, Malformed> {
     let mut of: Vec<(Vec<Range<u64>>, usize)> = vec![(Vec::new(), 1024); machine.cpus as usize];
     for a_loop in loops {

@@ -97,7 +97,7 @@ struct Path<'a> {
     path: &'a [usize],
     /// For each two cpus the place of their set; rows of 128.
     pairs: Vec<Option<usize>>,
-    /// For each cpu the first place that it is in.
+    /// The first place of each cpu.
     first: [Option<usize>; 128],
 }
 

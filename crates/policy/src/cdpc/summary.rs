@@ -1,7 +1,7 @@
 //! A compiler's summaries of the arrays of parallel loops (Bugnion96, section 5.1).
 //!
 //! The same words cross three borders: the C ABI (`domicile/summary.h`), the trace (as JSON, one [`Loop`] in each
-//! `Summary` event), and the call of [`hints`](super). All sizes and distances are bytes unless said otherwise.
+//! `Summary` event), and the call of [`hints`](super). All sizes and distances are in bytes unless stated otherwise.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct Loop {
     pub summaries: Vec<Summary>,
 }
 
-/// Which iterations a thread has, of `n` among `p` threads.
+/// The iterations, of `n`, that a thread has among `p` threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
@@ -29,11 +29,11 @@ pub enum Schedule {
     Even,
     /// ceil(n / p) each, in one piece; the last threads may have fewer or none (libgomp's old way; SUIF's).
     Blocked,
-    /// Pieces of so many iterations, dealt in turn (`schedule(static, c)`). At least 1.
+    /// Pieces of this many iterations, dealt in turn (`schedule(static, c)`). At least 1.
     Chunked(u64),
 }
 
-/// From which end threads are counted.
+/// The end from which threads are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -43,7 +43,7 @@ pub enum Direction {
     Reverse,
 }
 
-/// How one loop uses one array.
+/// One loop's use of one array.
 ///
 /// Iteration `i` touches, for each combination of the inner loops' counters `k[0] < inner[0].count ...`, the
 /// `span` bytes from `start + offset + i * unit + k[0] * inner[0].stride + ...`, moved by the communication.
@@ -58,8 +58,8 @@ pub struct Summary {
     pub bytes: u64,
     #[serde(default)]
     pub offset: i64,
-    /// The data partition unit with its sign: from what one iteration touches to what the next does. 0: all iterations
-    /// touch the same.
+    /// The data partition unit with its sign: the distance from the data of one iteration to that of the next. 0: all
+    /// iterations touch the same.
     pub unit: i64,
     /// Bytes in one piece. At least 1.
     pub span: u64,

@@ -1,4 +1,4 @@
-//! Which arrays are used together, and step 3: the order of the segments within a set (Bugnion96, section 5.2).
+//! The arrays that are used together, and step 3: the order of the segments within a set (Bugnion96, section 5.2).
 //!
 //! Segments of arrays that a loop uses together are adjacent; the path over them is greedy and takes the lowest address
 //! where it can choose. An array is used together with itself: a set may have several segments of one array, which then
@@ -8,12 +8,12 @@
 use super::path::path;
 use super::segments::Segment;
 
-/// Which arrays are used together.
+/// The arrays that are used together.
 #[derive(Debug)]
 pub(super) struct Together {
     /// Numbers of the arrays, ascending.
     arrays: Vec<u32>,
-    /// For each array the lists that it is in, ascending.
+    /// The lists that each array is in, ascending.
     lists: Vec<Vec<u32>>,
     /// The same as bits, the number of the list modulo 64.
     bits: Vec<u64>,
@@ -22,7 +22,7 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// Of the arrays that the segments have.
+    /// For the arrays of the segments.
     pub(super) fn new(segments: &[Segment], together: &[Vec<u32>]) -> Together {
         let mut arrays: Vec<u32> = segments.iter().map(|segment| segment.array).collect();
         arrays.sort_unstable();
@@ -88,14 +88,14 @@ pub(super) fn arranged(set: &[usize], segments: &[Segment], together: &Together)
     if set.len() < 2 {
         return set.to_vec();
     }
-    // The arrays by the address of their first segment, and what each has here. Segments of an array are in a row
+    // The arrays by the address of their first segment, with their segments here. Segments of an array are in a row
     // unless arrays lie within each other.
     let mut rows: Vec<&[usize]> = set.chunk_by(|&a, &b| segments[a].array == segments[b].array).collect();
     let array = |row: &[usize]| segments[row[0]].array;
     rows.sort_by_key(|row| (array(row), row[0]));
     let mut nodes: Vec<&[&[usize]]> = rows.chunk_by(|a, b| array(a) == array(b)).collect();
     nodes.sort_by_key(|rows| rows[0][0]);
-    // Lists are numbered anew, so that a set of few segments costs little however many loops there are.
+    // Lists are renumbered, so that a set of few segments costs little however many loops there are.
     let lists = |rows: &[&[usize]]| match together.place(array(rows[0])) {
         Some(place) => together.lists[place].as_slice(),
         None => &[],

@@ -1,9 +1,11 @@
-//! The order in which threads that run in step come to new pages: bin hopping goes by it, as far as summaries describe it.
+//! The order in which threads that run in step reach new pages: bin hopping follows it, as far as summaries describe
+//! it.
 
 use super::{Loop, Malformed, pages};
 
-/// The pages that loops would touch and that are new, in the order in which they first would: loop after loop as they are
-/// given, the threads of each in step. `is_new` is asked once for each page that a thread comes to, and is to remember it.
+/// The pages that loops would touch and that are new, in the order in which they first would: loop after loop as they
+/// are given, the threads of each in step. `is_new` is asked once for each page that a thread reaches, and must
+/// remember it.
 pub fn first_touches(
     loops: &[Loop],
     page_bytes: u64,
@@ -25,8 +27,8 @@ pub fn first_touches(
     Ok(order)
 }
 
-/// Calls `take` for what each thread comes to next that is new, then for what each comes to after that, until none
-/// comes to anything new. `is_new` is asked once for each thing that a thread comes to, and is to remember it.
+/// Calls `take` for the next new thing of each thread, then for the one after that of each, until no thread reaches
+/// anything new. `is_new` is asked once for each thing that a thread reaches, and must remember it.
 ///
 /// The order that a kernel would see depends on the program's earlier touches, and on which thread comes first.
 pub fn in_step<T: Copy>(

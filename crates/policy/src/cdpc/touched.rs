@@ -35,7 +35,7 @@ pub fn touched(a_loop: &Loop, thread: u32, page_bytes: u64) -> Result<Touched, M
     Ok(all)
 }
 
-/// The pages that `thread` touches of the array of one of the loop's summaries, in whatever way. [`Loop::check`] must have
+/// The pages that `thread` touches, in any way, of the array of one of the loop's summaries. [`Loop::check`] must have
 /// accepted the loop.
 pub fn pages(a_loop: &Loop, summary: &Summary, thread: u32, page_bytes: u64) -> Result<Vec<Range<u64>>, Malformed> {
     let page = page_bytes.max(1);
@@ -68,7 +68,7 @@ pub(super) fn hull(a_loop: &Loop, summary: &Summary) -> Option<Range<u64>> {
     (start < end).then_some(start as u64..end as u64)
 }
 
-/// The bytes of the array; if its size is not known, the whole address space but for its last byte: ends have numbers.
+/// The bytes of the array; if its size is not known, the whole address space except its last byte: ends have numbers.
 pub(super) fn bounds(summary: &Summary) -> Range<i128> {
     match summary.bytes {
         0 => 0..i128::from(u64::MAX),
@@ -81,7 +81,8 @@ fn nests(a_loop: &Loop, summary: &Summary, thread: u32) -> impl Iterator<Item = 
     parts(a_loop, summary, thread).map(|(base, span, loops)| Nest::new(base, span, loops))
 }
 
-/// The same as it is described: where the first piece begins, the bytes of a piece, and strides and counts of loops in any order.
+/// The same as it is described: the start of the first piece, the bytes of a piece, and strides and counts of loops in
+/// any order.
 pub(super) fn parts(
     a_loop: &Loop,
     summary: &Summary,
@@ -116,10 +117,10 @@ pub(super) fn parts(
     })
 }
 
-/// The pages of what lies of `range` in the array.
+/// The pages of the part of `range` in the array.
 ///
-/// Within the range there may be gaps that are smaller than a page. So the page in which the array begins, or ends, needs
-/// a look whether it is touched on this side of the border.
+/// Within the range there may be gaps that are smaller than a page. So the page in which the array begins, or ends,
+/// must be checked for touches on this side of the border.
 fn clipped(range: Range<i128>, array: &Range<i128>, nest: &Nest, page: u64) -> Option<Range<u64>> {
     let (start, end) = (range.start.max(array.start), range.end.min(array.end));
     if start >= end {

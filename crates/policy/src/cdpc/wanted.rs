@@ -1,4 +1,4 @@
-//! Which hints a policy wants, and the form in which it gets them: the colors of pages.
+//! The hints that a policy wants, and the form in which it gets them: the colors of pages.
 
 use std::collections::HashMap;
 

@@ -22,7 +22,7 @@ use super::{Brought, Choice, Hints, Loop, Machine, Malformed, Placed, Segment, W
 use pages::Pages;
 use visits::Visits;
 
-/// A static policy is to bring less than the five steps by more than so many parts of a hundred: predictions are not exact.
+/// A static policy must beat the five steps by more than this many percent: predictions are not exact.
 const MARGIN: u64 = 5;
 
 /// Places of all cpus' caches together that are gone through at most: a bound on memory.

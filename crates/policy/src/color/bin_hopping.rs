@@ -48,7 +48,7 @@ impl BinHopping {
 }
 
 impl Race {
-    /// How many cpus have faulted of late: in as many faults as there are cpus.
+    /// The number of cpus that faulted recently: in as many faults as there are cpus.
     fn racing(&mut self, cpu: u32, cpus: u32) -> usize {
         self.faults.push_back(cpu);
         if self.faults.len() > cpus as usize {

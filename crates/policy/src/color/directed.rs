@@ -36,12 +36,13 @@ struct Rest {
 enum Way {
     PageColoring,
     BinHopping,
-    /// Bin hopping if there are fewer hints than colors: nearly all data is without, and its arrays would collide if
-    /// they begin at the same color. Else page coloring, which keeps neighbouring data apart, as most hints do.
+    /// Bin hopping if there are fewer hints than colors: nearly all data has none, and its arrays would collide if they
+    /// begin at the same color. Else page coloring, which keeps neighbouring data apart, as most hints do.
     Auto,
 }
 
-/// `from`: where hints come from; `weigh`: whether static policies may be chosen; `fit`: whether pages exchange colors after the paper's steps; `rest`: what pages without a hint get.
+/// `from`: the source of hints; `weigh`: allows choosing static policies; `fit`: lets pages exchange colors after the
+/// paper's steps; `rest`: for pages without a hint.
 pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
     Ok(Box::new(Hinted {
         wanted: Wanted {

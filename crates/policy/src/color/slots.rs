@@ -1,9 +1,8 @@
 //! Cache slots: the pages of a data set have the colors that its slot was given (Ding11, section 3).
 //!
-//! Which colors those are is decided by [`crate::slots::Allocator`], the code of the live library. Pages of a data
-//! set get them in turn; the pages of everything else get random colors, as from a kernel that knows of none of this.
-//! Statements about slots take effect at once: pages that are touched later are placed, pages that were
-//! touched before are moved.
+//! [`crate::slots::Allocator`], the code of the live library, decides which colors those are. Pages of a data set get
+//! them in turn; all other pages get random colors, as from a kernel that knows of none of this. Statements about slots
+//! take effect at once: pages that are touched later are placed, pages that were touched before are moved.
 
 mod ranges;
 
@@ -30,7 +29,7 @@ const SLOTS: usize = OWNER_LIMIT as usize;
 /// Refusals that are reported in words.
 const REFUSED: usize = 8;
 
-/// Frames by color are not looked at: a refusal for want of frames depends on more than a simulation knows.
+/// Frames by color are not considered: a refusal for lack of frames depends on more than a simulation knows.
 const FRAMES: &[u64] = &[];
 
 pub struct SlotColors {
@@ -40,7 +39,7 @@ pub struct SlotColors {
     /// Made when slots are first spoken of. All processes are one application to it, as their numbers are different.
     ledger: Option<(Allocator, Owner)>,
     slots: HashMap<u64, (SlotId, Kind)>,
-    /// Slots that are no more but for the data sets that have their colors.
+    /// Freed slots that only remain for the data sets that have their colors.
     leaving: Vec<SlotId>,
     sets: HashMap<u64, Set>,
     /// Of all data sets together.
@@ -72,7 +71,7 @@ struct Held {
 #[derive(Clone, Copy)]
 struct Run {
     pages: u64,
-    /// How many pages of the data set come before it.
+    /// The number of pages of the data set that come before it.
     place: u64,
     set: u64,
 }
@@ -210,7 +209,7 @@ impl SlotColors {
         }
     }
 
-    /// Frees the slots that nobody needs any more.
+    /// Frees the slots that are no longer needed.
     fn clear_out(&mut self) {
         if let Some((allocator, owner)) = &mut self.ledger {
             self.leaving.retain(|&slot| allocator.free_slot(*owner, slot).is_err());
@@ -229,8 +228,8 @@ impl SlotColors {
         Ok(())
     }
 
-    /// As in the live library: whole pages only, none of another data set; what it had before is given back afterwards,
-    /// and kept where this is refused.
+    /// As in the live library: whole pages only, none of another data set. The earlier colors are given back
+    /// afterwards, and kept if this is refused.
     fn allocate(
         &mut self,
         number: u64,
@@ -332,7 +331,7 @@ impl SlotColors {
         self.clear_out();
     }
 
-    /// Which colors are left to pages of no data set.
+    /// Finds the colors left to pages of no data set.
     fn look_at_rest(&mut self, world: &World) {
         if !self.confine {
             return;
@@ -346,7 +345,7 @@ impl SlotColors {
         self.rest = (0..caches.colors).filter(|&color| !private.contains(color)).collect();
     }
 
-    /// The run that a page is of, and its first page, where it is in a data set with colors.
+    /// The run of a page, and the run's first page, if it is in a data set with colors.
     fn run(&self, page: Page) -> Option<(&Page, &Run)> {
         let (first, run) = self.runs.range(..=page).next_back()?;
         (first.space == page.space && page.number - first.number < run.pages).then_some((first, run))

@@ -1,7 +1,7 @@
 //! Counts of pages: misses of each cpu, writes and moves since the last reset, and the nodes of their copies.
 //!
-//! Pages are known by the world's numbers, and all that is looked at for a miss lies in two places of two arrays: a policy
-//! hears of tens of millions of misses a second.
+//! Pages are known by the world's numbers, and all data for a miss lies in two places of two arrays: a policy hears of
+//! tens of millions of misses a second.
 
 use crate::page::Page;
 use crate::seam::Miss;
@@ -39,8 +39,8 @@ const HEAD: usize = 4;
 /// Words of a line of the host's cache.
 const LINE: usize = 16;
 
-// The words of a page's head: the reset interval that the counts are of (its lower bits), writes, moves, and its first
-// copy's node with what is to be looked up.
+// The words of a page's head: the reset interval of the counts (its lower bits), writes, moves, and its first copy's
+// node with the data to be looked up.
 const INTERVAL: usize = 0;
 const WRITES: usize = 1;
 const MOVES: usize = 2;
@@ -82,8 +82,8 @@ impl Counters {
         self.nodes[cpu as usize]
     }
 
-    /// The page's counts, as of an interval: all begin anew with one. A cpu whose clock is behind counts in the interval of
-    /// the first.
+    /// The page's counts, as of an interval: all counts restart with each interval. A cpu whose clock is behind counts
+    /// in the interval of the first.
     #[inline]
     pub fn of(&mut self, index: u32, interval: u64) -> OfPage<'_> {
         let at = index as usize;
@@ -190,7 +190,7 @@ impl OfPage<'_> {
         self.mark_replicated();
     }
 
-    /// That of the page's counts: this one, or a later one where this cpu's clock is behind.
+    /// The interval of the page's counts: this one, or a later one if this cpu's clock is behind.
     fn interval_of_counts(&self) -> u64 {
         let ahead = self.head[INTERVAL].wrapping_sub(self.interval as u32);
         self.interval + u64::from(ahead)

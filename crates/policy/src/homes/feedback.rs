@@ -1,9 +1,9 @@
 //! The trigger that adapts: it rises while moving pages takes more than its share of the time, or while cpus wait for each other
 //! in the kernel, and falls while there is room.
 //!
-//! Verghese96 proposes it and has none (section 6.4: "varies it automatically at runtime (through feedback)"; section 8.2: by
-//! the contention for kernel resources, which is for one lock over all pages). A policy sees no locks: an action that begins
-//! while another cpu's is under way, by what actions cost, is taken to contend.
+//! Verghese96 proposes it and has none (section 6.4: "varies it automatically at runtime (through feedback)"; section
+//! 8.2: by the contention for kernel resources, which is for one lock over all pages). A policy sees no locks: an
+//! action that begins while another cpu's is under way, judged by the costs of actions, is taken to contend.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Feedback {
     hold: u32,
     prices: Option<Arc<Prices>>,
     level: i32,
-    /// The interval that is looked at, and what happened in it.
+    /// The interval that is looked at, and the events in it.
     interval: u64,
     spent_ns: f64,
     actions: u64,
@@ -65,8 +65,8 @@ impl Feedback {
         self.busy_cpu = cpu;
     }
 
-    /// An interval begins: what happened in the last one decides on the thresholds of this one. The clocks of cpus differ; the
-    /// first that comes to it begins it.
+    /// An interval begins: the events of the last one decide on the thresholds of this one. The clocks of cpus differ;
+    /// the first cpu to reach the interval begins it.
     pub fn begins(&mut self, interval: u64, reset_ns: u64, cpus: usize, thresholds: &mut Thresholds) {
         if self.percent == 0 || interval <= self.interval {
             return;

@@ -2,8 +2,9 @@
 //! MPOL_INTERLEAVE and MPOL_WEIGHTED_INTERLEAVE (Documentation/admin-guide/mm/numa_memory_policy.rst; `numactl --interleave`
 //! and `--weighted-interleave`).
 //!
-//! Linux takes the page's offset in its mapping, which for anonymous memory is the page's number in the address space: it
-//! does not matter who touches a page, nor when. The weights are those of Linux 6.9, whole numbers for each node.
+//! Linux takes the page's offset in its mapping, which for anonymous memory is the page's number in the address space:
+//! it does not matter which thread touches a page, or when. The weights are those of Linux 6.9, whole numbers for each
+//! node.
 
 use crate::seam::{Placement, Policy, Touch, World};
 use crate::settings::{PolicyError, Settings};
@@ -30,7 +31,7 @@ impl Interleave {
     fn node_of(&self, number: u64, nodes: u32) -> u32 {
         let weights = &self.weights[..self.weights.len().min(nodes as usize)];
         let round: u64 = weights.iter().sum();
-        // No weights, or none of a node that there is: all alike.
+        // No weights, or none for an existing node: all alike.
         if round == 0 {
             return (number % u64::from(nodes)) as u32;
         }

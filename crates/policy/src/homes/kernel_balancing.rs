@@ -2,9 +2,10 @@
 //! Documentation/admin-guide/sysctl/kernel.rst, numa_balancing; the parameters are described in
 //! Documentation/scheduler/sched-debug.rst), as far as it moves pages. It does not move threads here.
 //!
-//! Every so often a part of each process's pages is closed, and who touches one takes a fault. The fault says who uses the
-//! page and from where: a page goes to the node of a cpu that faults on it twice in a row, or once for a thread that has had
-//! it to itself. How often that is done follows from how many faults were local, or of threads alone.
+//! At intervals a part of each process's pages is closed, and a thread that touches one takes a fault. The fault shows
+//! which thread uses the page and from where: a page goes to the node of a cpu that faults on it twice in a row, or
+//! once for a thread that has had it to itself. The rate follows from the share of faults that were local, or of single
+//! threads.
 
 mod process;
 
@@ -101,7 +102,7 @@ pub struct KernelBalancing {
     fault_ns: u64,
     /// Pages that may move to a node in a second; 0: no bound.
     rate: u64,
-    /// Of each node the second that is counted, and how many have moved in it.
+    /// For each node the second that is counted, and the number of pages that have moved in it.
     moved: Vec<(u64, u64)>,
     processes: BTreeMap<u32, Process>,
     pages: HashMap<Page, OfPage>,

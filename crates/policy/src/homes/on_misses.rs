@@ -1,9 +1,9 @@
-//! Pages move to the cpus that miss on them, or are copied for them: what `migrate`, `replicate` and
-//! `migrate-replicate` have in common (Verghese96, sections 3.2, 6.1 and 8.1).
+//! Pages move to the cpus that miss on them, or are copied for them: the common part of `migrate`, `replicate` and
+//! `migrate-replicate` (Verghese96, sections 3.2, 6.1 and 8.1).
 //!
 //! Misses are counted for each page and cpu. A page that becomes hot waits with others of its cpu, as in the paper's
-//! directory controller; when the cpu is interrupted, [`tree`](super::tree) decides over each of them by what has been
-//! counted by then.
+//! directory controller; when the cpu is interrupted, [`tree`](super::tree) decides over each of them by the counts at
+//! that time.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ pub struct OnMisses {
     /// True if either of them weighs costs.
     weighs: bool,
     level: MissLevel,
-    /// One in so many misses is reported.
+    /// One in `sample` misses is reported.
     sample: u32,
     reset_ns: u64,
-    /// So many hot pages are waited for, and so long.
+    /// The number of hot pages that are waited for, and the time.
     batch: usize,
     wait_ns: u64,
     /// A node with fewer free frames is under pressure.
@@ -257,7 +257,7 @@ impl OnMisses {
         });
     }
 
-    /// Gives up what was replicated to a node and has not been used lately (section 6.2.2, memory pressure).
+    /// Gives up replicas on a node that have not been used lately (section 6.2.2, memory pressure).
     fn reclaim(&mut self, pressure: &Pressure, world: &World, actions: &mut Vec<Action>) {
         let interval = self.interval(world.now_ns);
         for (page, index) in self.pages.idle_on(pressure.node, interval) {

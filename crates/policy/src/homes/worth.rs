@@ -1,8 +1,8 @@
 //! Decides if it pays to move or copy a page: the predicted saving of its misses against the cost of the action.
 //!
-//! Verghese96, section 3: the quantity to maximize is the saving by making remote misses local, less the cost of migrating and
-//! replicating; its trigger stands for that. Here it is computed: a page is taken to be missed on as often again, by the
-//! same cpus, as since the last reset.
+//! Verghese96, section 3: the quantity to maximize is the saving by making remote misses local, less the cost of
+//! migrating and replicating; its trigger stands for that. Here it is computed: a page is assumed to be missed on as
+//! often again, by the same cpus, as since the last reset.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::seam::Prices;
 pub struct Worth {
     /// The least saving, in percent of the cost; 0: any saving is enough.
     gain: u64,
-    /// Each counted miss stands for so many.
+    /// Each counted miss stands for this many.
     sample: u32,
     prices: Option<Arc<Prices>>,
 }

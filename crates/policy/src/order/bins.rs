@@ -1,9 +1,8 @@
 //! From hints to bins: a number for every block that is used (Philbin96, section 3.2).
 //!
-//! The paper hashes into a table of chains. Here the numbers of bins are dense, in order of first use, so that
-//! whatever else is known of a bin stands in arrays; the table is open addressing over those numbers, at most a quarter
-//! full, so that the first look mostly finds the bin. The bin found last is looked at first, because hints mostly
-//! come in runs.
+//! The paper hashes into a table of chains. Here the numbers of bins are dense, in order of first use, so that arrays
+//! hold all other data of a bin; the table is open addressing over those numbers, at most a quarter full, so that the
+//! first look mostly finds the bin. The bin found last is looked at first, because hints mostly come in runs.
 
 use std::collections::TryReserveError;
 
@@ -14,13 +13,13 @@ use super::{Block, HINTS_MAX, Shape, Tour};
 /// The number of a bin: 0 for the block that was used first, and so on without gaps.
 pub type BinId = u32;
 
-/// No bin has this number.
+/// The number of no bin.
 const NONE: BinId = BinId::MAX;
 
 /// Entries of the table for each bin, at least.
 const SPARSE: usize = 4;
 
-/// Why a block got no bin. Nothing has changed then.
+/// Why a block got no bin. Then nothing has changed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BinsError {
     #[error("the bins are for {expected} hints, not {given}")]
@@ -66,7 +65,7 @@ impl Bins {
         &self.shape
     }
 
-    /// How many bins are in use.
+    /// The number of bins in use.
     pub fn len(&self) -> usize {
         self.blocks.len() / self.shape.hints()
     }
@@ -85,7 +84,7 @@ impl Bins {
                 given: hints.len(),
             });
         }
-        // The number of hints is the same at every call, so this jump is predicted, and what follows has no loops.
+        // The number of hints is the same at every call, so this jump is predicted, and the code after it has no loops.
         // If the caller's hints are an array, which is why this is inlined always, there is no jump either.
         match hints.len() {
             1 => self.known::<1>(hints),
@@ -140,7 +139,7 @@ impl Bins {
         tour.within(&blocks, &self.shape)
     }
 
-    /// Makes room for so many bins in all.
+    /// Makes room for `bins` bins in all.
     pub fn reserve(&mut self, bins: usize) -> Result<(), BinsError> {
         let more = bins.saturating_sub(self.len());
         self.blocks.try_reserve(more.saturating_mul(self.shape.hints()))?;
@@ -250,7 +249,7 @@ impl Bins {
         Ok(bins as BinId)
     }
 
-    /// A larger table, for so many bins.
+    /// A larger table, for `bins` bins.
     fn grow(&mut self, bins: usize) -> Result<(), BinsError> {
         let size = bins
             .checked_mul(SPARSE)
@@ -301,7 +300,7 @@ fn hash(at: &[u64]) -> u64 {
     })
 }
 
-/// The first 64 bits behind the point of the golden ratio, and of the square roots of 2, 3, 5, 7, 11, 13 and 17, made
+/// The first 64 bits after the point of the golden ratio, and of the square roots of 2, 3, 5, 7, 11, 13 and 17, made
 /// odd.
 const ODD: [u64; HINTS_MAX] = [
     0x9e37_79b9_7f4a_7c15,

@@ -1,10 +1,11 @@
-//! Which cache each bin runs at, run after run.
+//! The cache at which each bin runs, run after run.
 
 use std::ops::Range;
 
 use crate::regions::balance::{Item, balance};
 
-/// A cache for each bin of a tour. `weights`: what running each takes, in any unit; `now`: the cache that it ran at before.
+/// A cache for each bin of a tour. `weights`: the cost of running each, in any unit; `now`: the cache that it ran at
+/// before.
 ///
 /// If no bin has run before, each cache gets a part of the tour, so that bins that follow one another share a cache. Later a
 /// bin stays at the cache that has its block, by the rule that gives regions their caches ([`balance`]): it moves only if the

@@ -23,8 +23,8 @@ pub struct DefaultBlock {
 
 /// The block whose sides, one for each hint, add up to the last cache, or to the reach of the TLB where that is less.
 ///
-/// `cache_bytes` is what this process gets of the last cache, as measured; `tlb_reach_bytes` is entries times page
-/// size, where known. `hints` counts from 1 to [`HINTS_MAX`]; figures outside are taken as the nearest inside.
+/// `cache_bytes` is this process's share of the last cache, as measured; `tlb_reach_bytes` is entries times page size,
+/// if known. `hints` counts from 1 to [`HINTS_MAX`]; figures outside are taken as the nearest inside.
 pub fn default_block(cache_bytes: u64, tlb_reach_bytes: Option<u64>, hints: usize) -> DefaultBlock {
     let hints = hints.clamp(1, HINTS_MAX) as u64;
     let (limit, sum) = match tlb_reach_bytes {

@@ -3,7 +3,7 @@
 //! Bins are numbered in that order, and the ready list of the paper is traversed in order of allocation. It costs
 //! nothing, and it is a good tour wherever the program's own loops walk through memory in order.
 
-/// The first of so many bins to the last.
+/// The first of `bins` bins to the last.
 pub fn tour(bins: usize) -> Vec<u32> {
     (0..bins as u32).collect()
 }

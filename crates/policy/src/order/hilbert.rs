@@ -36,7 +36,7 @@ pub fn tour(blocks: &[Block], hints: usize) -> Vec<u32> {
     along.into_iter().map(|(_, at)| at).collect()
 }
 
-/// How far along the curve a point is, as a number of `bits` times dimensions bits, the most significant word first.
+/// A point's distance along the curve, as a number of `bits` times dimensions bits, the most significant word first.
 fn index(point: &mut [u64], bits: u32) -> [u64; HINTS_MAX] {
     transpose(point, bits);
     let mut index = [0u64; HINTS_MAX];

@@ -1,7 +1,7 @@
 //! Nearest neighbour: from the first bin forked, always to the nearest bin that has not been visited.
 //!
-//! Near is the sum over dimensions of how many blocks two bins are apart: each dimension along which a bin differs
-//! from the one before is a block of memory to load anew. Among equally near bins the one forked first goes first.
+//! Distance is the sum over dimensions of the blocks by which two bins differ: each dimension along which a bin differs
+//! from the one before is a block of memory to load again. Among equally near bins the one forked first goes first.
 //!
 //! The bins stand in a k-d tree whose empty subtrees are skipped, so a tour of n bins takes about n log n steps where
 //! blocks fill their space more or less evenly, as those of programs do.
@@ -48,7 +48,7 @@ struct Node {
     halves: Option<(u32, u32)>,
     from: usize,
     to: usize,
-    /// How many are not visited yet; in a leaf they stand first.
+    /// The number not visited yet; in a leaf they stand first.
     left: usize,
 }
 

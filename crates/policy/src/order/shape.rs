@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::HINTS_MAX;
 
-/// Which block a point lies in: the number of the block along each dimension. Dimensions that the shape lacks are 0.
+/// The block that a point lies in: the number of the block along each dimension. Dimensions that the shape lacks are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Block(pub [u64; HINTS_MAX]);
 
@@ -98,7 +98,7 @@ impl Shape {
         Ok(self)
     }
 
-    /// How many hints a thread has: 1 to [`HINTS_MAX`].
+    /// The number of hints of a thread: 1 to [`HINTS_MAX`].
     pub fn hints(&self) -> usize {
         self.sides.len()
     }
@@ -151,7 +151,7 @@ impl Shape {
             }
         }
         if self.fold {
-            // So few are sorted faster by exchanges without a jump than by anything that looks first.
+            // This few are sorted faster by exchanges without a jump than by anything that looks first.
             for end in (1..K).rev() {
                 for d in 0..end {
                     (at[d], at[d + 1]) = (at[d].min(at[d + 1]), at[d].max(at[d + 1]));

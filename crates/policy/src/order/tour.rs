@@ -7,10 +7,10 @@ use super::{Block, Shape, first_fork, hilbert, nearest};
 /// In which order bins run. Each is a file of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tour {
-    /// In the order in which their blocks were first used (Philbin96, section 3.2).
+    /// The order in which their blocks were first used (Philbin96, section 3.2).
     #[default]
     FirstFork,
-    /// From each to the nearest that is left: few blocks change from one bin to the next.
+    /// From each bin to the nearest one left: few blocks change from one bin to the next.
     Nearest,
     /// Along a Hilbert curve: neighbours in the tour are near at every scale.
     Hilbert,

@@ -1,4 +1,5 @@
-//! Which cache regions are given: the largest first, each to the cache with the least load (Lee12, sections 2.1 and 4).
+//! The cache that each region gets: the largest region first, each to the cache with the least load (Lee12, sections
+//! 2.1 and 4).
 
 /// Something that gets a cache: a region, or an address space with all its regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ fn greedy(items: &[Item], allowed: &[u32], taken: &[u64], keep: bool) -> Vec<u32
 /// A cache for each item: those that stay first, then the largest, each to the cache of the lowest rank, and of these to the
 /// one with the least load.
 ///
-/// `stays` names the cache that an item keeps. `rank` ranks a cache for an item, by what the others have been given so far;
+/// `stays` names the cache that an item keeps. `rank` ranks a cache for an item, by the load of the others so far;
 /// `None` if the item may not have it. An item that may have none gets none.
 pub fn largest_first<R: Ord>(
     items: &[Item],
@@ -56,7 +57,7 @@ pub fn largest_first<R: Ord>(
 ) -> Vec<Option<u32>> {
     let mut loads = taken.to_vec();
     let mut order: Vec<usize> = (0..items.len()).collect();
-    // Those that stay come first, since their load is there whatever the others do.
+    // Items that stay come first, since their load is there in any case.
     order.sort_by_key(|&at| (stays(at).is_none(), std::cmp::Reverse(items[at].bytes), at));
     let mut given = vec![None; items.len()];
     for at in order {

@@ -1,4 +1,4 @@
-//! Which pages are closed to which cpus, and the actions that make it so.
+//! The pages that are closed to each cpu, and the actions that close them.
 
 use crate::page::Page;
 use crate::seam::Action;
@@ -49,7 +49,7 @@ impl Closing {
         }
     }
 
-    /// How many entries of the caches' tables were changed since this was asked last.
+    /// The number of entries of the caches' tables changed since the last call.
     pub fn take_changed(&mut self) -> u64 {
         std::mem::take(&mut self.changed)
     }

@@ -10,7 +10,7 @@ use super::working_set::SCANS;
 use crate::seam::{Action, World};
 use results::{RegionsMoment, RegionsVerdict};
 
-/// A thread that runs is seen within so many ticks.
+/// A thread that runs is seen within this many ticks.
 const TICKS: u64 = 8;
 
 /// The owner of a cache.
@@ -67,7 +67,7 @@ impl Regions {
         for (of, cache) in given {
             match of {
                 Of::Region(region) => self.partition.set_kind(region, Kind::Local(cache)),
-                // With nobody beside it, it may go anywhere.
+                // If it is alone, it may go anywhere.
                 Of::Space(space) if alone => self.spaces.entry(space).or_default().cache = None,
                 Of::Space(space) => self.put_space(space, cache, actions),
             }
@@ -150,7 +150,7 @@ impl Regions {
             .unzip()
     }
 
-    /// All threads of an address space that run go to the cpus of a cache, where it has enough of them.
+    /// Moves all running threads of an address space to the cpus of a cache, if it has enough of them.
     fn put_space(&mut self, number: u32, cache: u32, actions: &mut Vec<Action>) {
         let cpus: Vec<u32> = self.domains.cpus(cache).collect();
         let threads: Vec<u32> = self.running().flat_map(|(_, space)| space.cpus(self.since())).collect();
@@ -179,7 +179,7 @@ impl Regions {
         }
     }
 
-    /// How things are after this phase.
+    /// Records the state after this phase.
     fn note(&mut self, world: &World, load_bytes: Vec<u64>) {
         let mut moment = RegionsMoment {
             at_ns: world.now_ns,

@@ -18,11 +18,12 @@ pub use lately::{Lately, PATIENCE, WINDOW};
 use parts::parts;
 use search::{Board, Piece, Score};
 
-/// Busy time is counted in thousandths of a cpu, and rounded to so many: smaller differences move nothing.
+/// Busy time is counted in thousandths of a cpu, and rounded to multiples of this: smaller differences move nothing.
 pub const STEP: u32 = 250;
 /// A whole cpu.
 pub const CPU: u32 = 1000;
-/// Passes over the relieved memory within which a move must be worth what it brings into its new cache.
+/// Number of passes over the relieved memory within which a move must be worth the lines that it brings into its new
+/// cache.
 const PASSES: u64 = 16;
 
 /// The cpus below one instance of a cache.
@@ -64,7 +65,7 @@ pub struct Patience {
 /// A process's place from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Wherever the kernel takes it.
+    /// On any cpu that the kernel chooses.
     Free(Free),
     /// These domains; several for a preferred process only.
     In(Vec<u32>),
@@ -87,7 +88,7 @@ pub enum Free {
     Taken,
     /// It may not use the cpus of its place any more.
     Lost,
-    /// It had several domains, or a part of them, and nobody has domains to itself any more.
+    /// It had several domains, or a part of them, and no process has domains to itself any more.
     NoParts,
     /// A place of its own would gain nothing.
     NoGain,
@@ -266,7 +267,7 @@ fn state(process: &Process, part: Option<&Vec<u32>>, patience: Patience) -> Stat
             return State::Held(within);
         }
         return match wide_enough(process, &within, busy) {
-            // Its threads share what there is for them: that is what unfair partitioning means.
+            // Its threads share what there is for them: that is the meaning of unfair partitioning.
             fit if fit.is_empty() => State::Held(within),
             fit => State::Movable(fit),
         };

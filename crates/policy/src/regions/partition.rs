@@ -1,4 +1,4 @@
-//! Which page is in which region: each is in exactly one at any time (Lee12, section 2.1), and regions are of one of four
+//! The region of each page: each is in exactly one at any time (Lee12, section 2.1), and regions are of one of four
 //! kinds (section 3.3, figure 13).
 
 use rustc_hash::FxHashMap;
@@ -12,7 +12,7 @@ pub type RegionId = u32;
 /// The present kind of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing is known yet, or no more: a page by itself.
+    /// Nothing is known, yet or any more: a page by itself.
     Seed,
     /// Pages that are used together; no cache is theirs.
     Regular,
@@ -43,7 +43,7 @@ struct At {
 /// All pages that were ever touched, in regions.
 #[derive(Default)]
 pub struct Partition {
-    /// By the world's number of the page; `None`: a number that was not heard of.
+    /// By the world's number of the page; `None`: a number not seen so far.
     pages: Vec<Option<At>>,
     regions: Vec<Region>,
     /// Numbers of regions that are no more.

@@ -4,10 +4,11 @@
 //! The regions that were left stand on a stack, the latest on top. A thread that returns to one soon finds above it the regions
 //! used in between: all of that is one locality, and is merged. A thread that returns after a long time has changed its locality.
 //!
-//! Beyond the paper: a page that is used in every locality would tie all of them into one region. So a region of several pages is
-//! in use only from its second page on. When one of its pages is touched, it and the region that is open contest the cpu: both are
-//! closed but for pages that were touched since, and whose second page comes first has it. A page that came alone is a guest for a
-//! while: it is open without its region. If that happens again and again, the page is used from everywhere.
+//! Beyond the paper: a page that is used in every locality would tie all of them into one region. So a region of
+//! several pages is in use only from its second page on. When one of its pages is touched, it and the open region
+//! contest the cpu: both are closed except for pages touched since, and the first whose second page is touched gets it.
+//! A page that came alone is a guest for a while: it is open without its region. If that happens again and again, the
+//! page is used from everywhere.
 //!
 //! Stays are not measured one by one, since most are longer than a phase. A phase says for how long it watched an address space
 //! and how often that changed its region: over many phases the mean stay is the one divided by the other, however short each is.
@@ -24,12 +25,12 @@ use super::partition::{Kind, Partition, RegionId};
 pub struct Phase {
     pub ends_ns: u64,
     began_ns: u64,
-    /// The region in use; where there is a contest, it was so before.
+    /// The region in use; during a contest, the one in use before it.
     open: Option<RegionId>,
     contest: Option<Contest>,
     /// When each region was left last.
     left: FxHashMap<RegionId, u64>,
-    /// Regions in the order in which they were left; what was left again since is further up, too.
+    /// Regions in the order in which they were left; a region that was left again since occurs again further up.
     stack: Vec<(RegionId, u64)>,
     /// Pages that are open without their region.
     guests: Vec<Guest>,
@@ -43,10 +44,11 @@ pub struct Phase {
 /// A region of fewer pages is entered with its first page.
 pub const SEVERAL: usize = 4;
 
-/// How often pages came alone where another region was in use. A phase is too short to tell: it may see as little as one change.
+/// How often pages came alone while another region was in use. A phase is too short to tell: it may see as little as
+/// one change.
 #[derive(Debug)]
 pub struct Alone {
-    /// A page that came alone so often is used from everywhere. The cost is small: each cache that wants it has it.
+    /// A page that came alone this often is used from everywhere. The cost is small: each cache that wants it has it.
     times: u64,
     phases: u64,
     /// By page: how often, and in which phase last.
@@ -69,7 +71,7 @@ impl Alone {
         self.phases += 1;
     }
 
-    /// A page came alone; whether it is used from everywhere.
+    /// A page came alone. Returns whether it is used from everywhere.
     pub fn came(&mut self, index: u32) -> bool {
         let (times, phase) = self.pages.entry(index).or_default();
         if *phase + Self::PHASES < self.phases {
@@ -117,7 +119,7 @@ pub struct Watched {
     pub changes: Vec<(u32, u32)>,
 }
 
-/// After a touch, whether these are open is to be looked at anew.
+/// After a touch it must be checked again whether these are open.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Entered {
     pub regions: SmallVec<[RegionId; 4]>,
@@ -154,7 +156,7 @@ impl Phase {
         }
     }
 
-    /// A touch. `q_ns`: a region that was left for less belongs to what was used in between.
+    /// A touch. `q_ns`: a region that was left for less time belongs to the regions used in between.
     pub fn touch(&mut self, touch: TouchAt, q_ns: u64, partition: &mut Partition, alone: &mut Alone) -> Entered {
         self.fault_ns += touch.fault_ns;
         self.seen.touches += 1;
@@ -390,7 +392,7 @@ impl Phase {
         pages.any(|page| page == index) || self.guests.iter().any(|guest| guest.index == index)
     }
 
-    /// The largest local region that was used in the phase, other than that of page `spared` (section 3.3, table 2).
+    /// The largest local region used in the phase, other than that of page `spared` (section 3.3, table 2).
     pub fn largest(&self, partition: &Partition, spared: Option<u32>) -> Option<RegionId> {
         let spared = spared.and_then(|index| partition.region_of(index));
         let used = self.left.keys().copied().chain(self.open);

@@ -18,7 +18,7 @@ use crate::seam::{
 use crate::settings::{PolicyError, Settings};
 use results::{RegionsMoment, RegionsSpent, RegionsVerdict};
 
-/// Phases follow each other so many times as fast while regions are being found.
+/// Phases follow each other this many times as fast while regions are being found.
 const EAGER: u64 = 8;
 /// A phase begins where this part of it may pass in faults.
 const LEAST: u64 = 8;
@@ -58,7 +58,7 @@ pub struct Regions {
     shared_ns: u64,
     /// Cpus whose threads ran lately; at least one.
     busy: u64,
-    /// How many of its phases have followed soon on another, since regions were being found.
+    /// The number of its phases that followed soon on another, since regions were being found.
     soon: Vec<u64>,
     /// Phases since the last that changed a region, or after which one was spread.
     idle_phases: u32,
@@ -67,7 +67,7 @@ pub struct Regions {
     torn: Option<u32>,
     pub(super) counts: Counts,
     pub(super) moments: Vec<RegionsMoment>,
-    /// The regions as they were when the last phase ended: in a phase they are being found anew.
+    /// The regions as they were when the last phase ended: a phase finds them again.
     pub(super) latest: Vec<results::Region>,
     /// Caches of regions that were torn down, by page, until the pages are in regions again.
     pub(super) had: HashMap<u32, u32>,
@@ -125,7 +125,8 @@ impl Regions {
         self.soon = vec![0; world.cpus as usize];
     }
 
-    /// The working set of a region. A closed region was touched by nobody, so that scans leave it out; it ages all the same.
+    /// The working set of a region. No thread touches a closed region, so that scans leave it out; it ages all the
+    /// same.
     pub(super) fn working_set(&self, region: RegionId, page_bytes: u64) -> u64 {
         let region = self.partition.region(region);
         let scans = self.spaces.get(&region.space).map_or(0, |space| space.scans);
@@ -166,7 +167,7 @@ impl Regions {
                 for region in entered.regions {
                     self.show_region(region, actions);
                 }
-                // Whatever the region's kind, the thread that touches a page may go on.
+                // The thread that touches a page may go on, whatever the region's kind.
                 self.closing.open_at(touched.page, index, touched.cpu, actions);
                 self.counts.spent.regioning_ns += ns + self.rules.fault_ns;
                 self.phases_ns[touched.cpu as usize] += ns + self.rules.fault_ns;
@@ -253,7 +254,7 @@ impl Regions {
         self.work(ns, actions);
     }
 
-    /// The cpus from which a region's pages must not be used, but for a phase.
+    /// The cpus from which a region's pages must not be used, except in a phase.
     fn closed_outside(&self, space: u32, region: RegionId) -> u128 {
         let spread = self.spaces.get(&space).is_some_and(|space| space.spread);
         match self.partition.region(region).kind {
@@ -284,7 +285,7 @@ impl Regions {
                     .running()
                     .any(|(_, space)| space.cpus(self.since()).any(|on| on == cpu)) => {}
             None if due && !self.could_pay(world.page_bytes) => {
-                // Nothing can be gained by regions, whatever they are: only address spaces get caches.
+                // No regions can gain anything: only address spaces get caches.
                 self.decide(world, actions);
                 self.show_all(actions);
                 self.next_phase_ns[cpu as usize] = self.tick_of(world.now_ns) + self.rules.period_ns;
@@ -303,7 +304,7 @@ impl Regions {
         now_ns - now_ns % self.rules.phase_ns
     }
 
-    /// True if phases and looks may take so much more of a cpu's time.
+    /// Returns whether phases and looks may take this much more of a cpu's time.
     fn may_take(&self, cpu: u32, more_ns: u64, now_ns: u64) -> bool {
         let taken_ns = self.phases_ns[cpu as usize] + self.shared_ns + more_ns;
         let within = |cost: u64| u128::from(taken_ns) * 1000 <= u128::from(now_ns) * u128::from(cost);
@@ -416,7 +417,7 @@ impl Regions {
             bits_of(&mut self.bits, page.index).found(scan);
             open.push(region);
         }
-        // Regions that nobody used are closed, and not scanned (section 4).
+        // Regions that are not used are closed, and not scanned (section 4).
         open.sort_unstable();
         open.dedup();
         for region in open {
@@ -436,7 +437,7 @@ impl Regions {
     }
 }
 
-/// The access bits of a page, which has none yet where it was not heard of.
+/// The access bits of a page, which has none yet if it is new.
 fn bits_of(bits: &mut Vec<Bits>, index: u32) -> &mut Bits {
     if bits.len() <= index as usize {
         bits.resize(index as usize + 1, Bits::default());

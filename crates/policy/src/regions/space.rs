@@ -20,7 +20,7 @@ pub(super) struct Space {
     pub followed: Stays,
     /// It was spread since the last scan: its caches are being filled.
     pub fills: bool,
-    /// How often spreading did not pay, and how many more times caches are given before it is tried again.
+    /// How often spreading did not pay, and the number of times caches are given before it is tried again.
     pub failures: u32,
     pub rests: u64,
     pub threads: BTreeMap<u32, Thread>,
@@ -34,7 +34,7 @@ pub(super) struct Space {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Thread {
     pub cpu: u32,
-    /// How many scans there had been.
+    /// The number of scans so far.
     pub seen: u64,
     pub moved_ns: Option<u64>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Stays {
 }
 
 impl Stays {
-    /// With so many changes the older half is forgotten.
+    /// After this many changes the older half is forgotten.
     const MOST: u64 = 32;
 
     pub fn add(&mut self, ns: u64, changes: u64) {
@@ -74,14 +74,14 @@ impl Space {
         self.changes.drain(..old);
     }
 
-    /// How long it took while it was not spread from one change to the next that is a move now: `moves` says which are.
+    /// While it was not spread, the time between two changes that are now moves: `moves` says which are.
     pub fn between_moves_ns(&self, moves: impl Fn(u32, u32) -> bool) -> Option<u64> {
         let moved = self.changes.iter().filter(|(from, to)| moves(*from, *to)).count() as u64;
         let all = self.confined.mean_ns()?.saturating_mul(self.changes.len() as u64);
         all.checked_div(moved)
     }
 
-    /// A thread runs on a cpu, after so many scans.
+    /// A thread runs on a cpu, after `scans` scans.
     pub fn saw(&mut self, thread: u32, cpu: u32, scans: u64) {
         let thread = self.threads.entry(thread).or_default();
         (thread.cpu, thread.seen) = (cpu, scans);

@@ -18,7 +18,7 @@ pub struct Switches {
     pub excluded: u64,
     /// Since the last scan, by the page that was touched.
     by_page: HashMap<u32, u64>,
-    /// Regions that are open to all until caches are given anew.
+    /// Regions that are open to all until caches are given again.
     opened: HashSet<RegionId>,
 }
 
@@ -32,7 +32,7 @@ impl Switches {
         self.opened.remove(&region);
     }
 
-    /// Caches are given anew.
+    /// Caches are given again.
     pub fn begin_anew(&mut self) {
         self.opened.clear();
     }

@@ -17,15 +17,16 @@ impl History {
         self.scans = (self.scans + 1).min(SCANS as u8);
     }
 
-    /// Scans went by that did not look at the page, because nobody had touched its region: they would have found it not accessed.
+    /// Records scans that did not look at the page because its region was not touched: they would have found it not
+    /// accessed.
     pub fn skip(&mut self, scans: u64) {
         let scans = scans.min(SCANS.into()) as u32;
         self.bits = self.bits.checked_shl(scans).unwrap_or(0);
         self.scans = (u32::from(self.scans) + scans).min(SCANS) as u8;
     }
 
-    /// Scans of the last 32 that found the page accessed. Of a page that was scanned fewer times it is as many as 32 would have
-    /// found, had they gone on so.
+    /// Scans of the last 32 that found the page accessed. For a page that was scanned fewer times the count is scaled
+    /// up to 32 scans.
     pub fn accessed(self) -> u32 {
         match u32::from(self.scans) {
             0 => 0,
@@ -66,7 +67,7 @@ pub fn bytes(histogram: &Histogram, page_bytes: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bits {
     history: History,
-    /// By number of scan, from 1: the last that found it accessed, and the last that its history has come to.
+    /// By number of scan, from 1: the last that found it accessed, and the last one in its history.
     last: u64,
     scanned: u64,
 }
@@ -77,7 +78,7 @@ impl Bits {
         self.last = scan;
     }
 
-    /// A scan comes to it.
+    /// A scan reaches it.
     pub fn scan(&mut self, scan: u64) {
         self.history = self.until(scan - 1);
         self.history.scan(self.last == scan);

@@ -2,16 +2,16 @@
 //!
 //! # How a request is decided
 //!
-//! 1. **How many colors.** The slot's bytes divided by those of a color, rounded down, but at least 1: so
-//!    a cache cut into equal slots (the paper's Figure 4) always fits. A caller that wants a whole data set to fit
-//!    rounds its size up to whole colors first. Only the caches of the data set's cpus are concerned, each with so many.
-//! 2. **Which colors.** A page has one color in all caches, so a data set has the same ones everywhere. A
-//!    private slot takes unspecified colors. A shared slot first takes colors that are already shared, on
-//!    as many of the caches as can be, then unspecified ones. Only colors with as many frames at hand as the data
-//!    set will need of each, `pages / colors` rounded up, are taken (the paper says *more than* the average;
-//!    exactly so many are enough where pages are given colors in turn). Among them a private slot prefers those that
-//!    do not follow one another and have the fewest frames; a shared one, about which the paper is silent,
-//!    those that do not follow one another and have the most, as more data sets will come to them.
+//! 1. **How many colors.** The slot's bytes divided by those of a color, rounded down, but at least 1: so a cache cut
+//!    into equal slots (the paper's Figure 4) always fits. A caller that wants a whole data set to fit rounds its size
+//!    up to whole colors first. Only the caches of the data set's cpus are concerned, each with this number.
+//! 2. **Which colors.** A page has one color in all caches, so a data set has the same ones everywhere. A private slot
+//!    takes unspecified colors. A shared slot first takes colors that are already shared, on as many of the caches as
+//!    can be, then unspecified ones. It takes only colors with as many frames at hand as the data set will need of
+//!    each, `pages / colors` rounded up (the paper says *more than* the average; exactly this many are enough when
+//!    pages are given colors in turn). Among them a private slot prefers those that do not follow one another and have
+//!    the fewest frames; a shared one, about which the paper is silent, those that do not follow one another and have
+//!    the most, as more data sets will come to them.
 //!
 //! A slot gets its colors with its first data set and keeps them, cache by cache, until the last data set there is
 //! freed; further data sets use the same ones in turn. On a cache where the slot was not used so far it gets the same
@@ -32,7 +32,7 @@ pub type SlotId = Id<Slot>;
 /// A data set that has colors, as [`Allocator::allocate`] numbers it.
 pub type SetId = Id<Set>;
 
-/// The colors of the shared caches and who has them.
+/// The colors of the shared caches and their owners.
 #[derive(Debug)]
 pub struct Allocator {
     pub(super) caches: Caches,
@@ -106,7 +106,7 @@ pub struct Grant {
     pub set: SetId,
     /// The same ones on all its caches.
     pub colors: ColorSet,
-    /// Where: places in [`Caches::cpus`], lowest first.
+    /// Places in [`Caches::cpus`], lowest first.
     pub caches: Vec<usize>,
     pub kind: Kind,
 }
@@ -184,7 +184,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// How many colors a slot of `bytes` has in each cache: rounded down, at least 1.
+    /// The number of colors of a slot of `bytes` in each cache: rounded down, at least 1.
     pub fn colors_of(&self, bytes: u64) -> Result<u32, Refused> {
         if bytes == 0 {
             return Err(Refused::NoBytes);
@@ -240,9 +240,8 @@ impl Allocator {
 
     /// Gives a data set the colors of its slot, on the caches of its cpus.
     ///
-    /// `frames_by_color` says how many frames of each color are at hand; of colors beyond its end, any number
-    /// (empty: not known, nothing is refused for lack of frames). It is not asked where the slot has its
-    /// colors already.
+    /// `frames_by_color` gives the available frames of each color; for colors beyond its end, any number (empty: not
+    /// known, nothing is refused for lack of frames). It is not asked if the slot has its colors already.
     pub fn allocate(&mut self, owner: Owner, data: DataSet, frames_by_color: &[u64]) -> Result<Grant, Refused> {
         let owned = self.owners.get(owner).ok_or(Refused::UnknownOwner)?;
         let at = owned.sets.len() as u32;
@@ -311,7 +310,7 @@ impl Allocator {
         })
     }
 
-    /// Takes a data set's colors back, where no other data set uses them.
+    /// Takes a data set's colors back, unless another data set uses them.
     pub fn free(&mut self, owner: Owner, set: SetId) -> Result<(), Refused> {
         let found = self.sets.get(set).filter(|found| found.owner == owner);
         let at = found.ok_or(Refused::UnknownSet)?.at as usize;

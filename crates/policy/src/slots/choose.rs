@@ -1,15 +1,14 @@
-//! Which colors: the second step of Ding11 section 3.2.
+//! Chooses the colors: the second step of Ding11 section 3.2.
 
 use super::ColorSet;
 
 /// Colors as bits, one word for each 64.
 pub(super) type Words = Vec<u64>;
 
-/// Which frames a slot should use up first.
+/// The frames that a slot should use up first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prefer {
-    /// Colors with the fewest frames: what a private slot leaves over of a color's frames, nobody
-    /// else can use.
+    /// Colors with the fewest frames: no other slot can use the frames that a private slot leaves over.
     Fewest,
     /// Colors with the most: more data sets will come to a shared color.
     Most,
@@ -25,7 +24,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Adds `count` of the `eligible` colors to `chosen`, in turn the one with the fewest (or most) frames
+    /// Adds `count` of the `eligible` colors to `chosen`. Each time it takes the color with the fewest (or most) frames
     /// among those that touch none chosen before; of equals, the lowest.
     ///
     /// Two colors touch if they follow one another, as do the last and the first: frames one after another in
@@ -55,8 +54,8 @@ impl Choice {
         let apart = can_be_apart(&self.open, open, colors, count);
         let mut missing = count;
         self.touching.clear();
-        // A color that is chosen closes at most three. If so many are open, none of the best ones is passed over, and no
-        // other one is looked at.
+        // A color that is chosen closes at most three. If this many are open, none of the best ones is passed over, and
+        // no other one is looked at.
         let roomy = open >= 3 * count;
         let (of, most) = if roomy {
             (&self.open[..], 3 * count as usize)
@@ -94,7 +93,7 @@ const COLOR_MASK: u64 = 0xffff;
 /// More frames than any machine has.
 const FRAMES_MAX: u64 = u64::MAX >> 16;
 
-/// The best `most` of the eligible colors (all, where there are fewer), in order: keys whose lowest bits are the color.
+/// The best `most` of the eligible colors (all, if there are fewer), in order: keys whose lowest bits are the color.
 fn best(order: &mut Vec<u64>, eligible: &[u64], frames: &[u64], prefer: Prefer, most: usize) {
     order.clear();
     if frames.is_empty() {
@@ -116,7 +115,7 @@ fn best(order: &mut Vec<u64>, eligible: &[u64], frames: &[u64], prefer: Prefer, 
     order.sort_unstable();
 }
 
-/// Frames at hand of a color; of a color that has no entry, any number.
+/// The available frames of a color; for a color without an entry, any number.
 pub(super) fn frames_of(frames: &[u64], color: u32) -> u64 {
     frames.get(color as usize).copied().unwrap_or(u64::MAX)
 }
@@ -199,9 +198,9 @@ fn can_be_apart(words: &[u64], population: u32, colors: u32, count: u32) -> bool
     population.div_ceil(3) >= count || (population >= count && most_apart(words, colors) >= count)
 }
 
-/// How many colors can be chosen at most so that none touch: of each run, every second one.
+/// The most colors that can be chosen so that none touch: of each run, every second one.
 fn most_apart(words: &[u64], colors: u32) -> u32 {
-    // From a gap on, so that no run is cut by the end.
+    // Starts at a gap, so that the end cuts no run.
     let Some(gap) = (0..colors).find(|&color| !holds(words, color)) else {
         return (colors / 2).max(1);
     };

@@ -4,10 +4,10 @@ use super::allocator::{Allocator, DataSet, Grant, Owner, SlotId};
 use super::{ColorSet, Kind, Refused};
 
 impl Allocator {
-    /// A slot of exactly these colors, with a data set used on `cpus` in it: what an application has of a ledger that
+    /// A slot of exactly these colors, with a data set used on `cpus` in it: the holding of an application whose ledger
     /// is gone.
     ///
-    /// Errors: as [`Allocator::allocate`], of which nothing is left behind; [`Refused::NoBytes`] for no colors.
+    /// Errors: as [`Allocator::allocate`], which leaves nothing behind; [`Refused::NoBytes`] for no colors.
     pub fn claim(
         &mut self,
         owner: Owner,

@@ -59,7 +59,7 @@ impl Allocator {
         Ok(Some(first.colors.clone()))
     }
 
-    /// How many of these colors a slot of this kind cannot have on a cache.
+    /// The number of these colors that a slot of this kind cannot have on a cache.
     fn taken(&self, cache: u32, colors: &ColorSet, kind: Kind) -> u32 {
         let used = &self.used[cache as usize];
         let taken = |&color: &u32| holds(&used.private, color) || (kind == Kind::Private && holds(&used.shared, color));
@@ -75,7 +75,8 @@ impl Allocator {
             let mut at_hand: Vec<u64> = members(&self.free).map(|color| frames_of(frames, color)).collect();
             at_hand.sort_unstable_by(|a, b| b.cmp(a));
             let enough = |&count: &u32| at_hand[count as usize - 1] >= pages.div_ceil(u64::from(count));
-            // With none, as many as there are, which is refused below with what is missing.
+            // If none is enough, as many as there are; the check below refuses this and says what
+            // is missing.
             count = (1..=free).find(enough).unwrap_or(free);
         }
         self.choose(Kind::Shared, count, pages.div_ceil(u64::from(count)), frames)

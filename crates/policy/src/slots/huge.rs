@@ -9,10 +9,10 @@ pub fn on_huge_pages(bytes: u64, huge: u64) -> u64 {
     bytes - bytes % huge.max(1)
 }
 
-/// How long a run takes in four ways, in nanoseconds. Colored pages are small in both of `colored`.
+/// The time of a run in four ways, in nanoseconds. Colored pages are small in both of `colored`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// Nothing is on huge pages.
+    /// No data is on huge pages.
     pub small: Pair,
     /// The data that the system puts on huge pages is there.
     pub huge: Pair,
@@ -28,7 +28,7 @@ pub struct Pair {
 /// The savings and the costs of colors, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weighed {
-    /// Saved by fewer misses of the caches: where no page is huge, translation is the same with colors and without.
+    /// Saved by fewer misses of the caches: if no page is huge, translation is the same with colors and without.
     pub gain: i64,
     /// The saving of huge pages that a run without colors has and a run with them has not: walks and page faults of the colored data.
     pub loss: i64,
@@ -70,7 +70,7 @@ mod tests {
         })
     }
 
-    /// Whatever the times, the gain less the loss is the saving of the colors for the run on huge pages.
+    /// For any times, the gain less the loss is the saving of the colors for the run on huge pages.
     #[test]
     fn gain_and_loss_come_to_what_is_saved_on_huge_pages() {
         for (small, huge) in [((100, 80), (70, 75)), ((100, 80), (90, 72)), ((100, 120), (90, 120))] {

@@ -64,7 +64,7 @@ impl<T> Table<T> {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
-                // From 1 on, so that no number is 0.
+                // Numbers begin at 1, so that none is 0.
                 self.entries.push(Entry {
                     generation: 1,
                     value: None,

@@ -1,4 +1,4 @@
-//! Which data of a program gets which slot, without a change to the program: the file of
+//! The slot that each piece of a program's data gets, without a change to the program: the file of
 //! `domicile run --slots FILE`, which `domicile advise` also writes.
 //!
 //! # The format
@@ -71,7 +71,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedSlot {
     pub name: String,
-    /// Of cache, in each shared cache that it is used on; more than 0.
+    /// Bytes of cache, in each shared cache that it is used on; more than 0.
     pub bytes: u64,
     pub kind: Kind,
     /// Why it is proposed, written as a comment. Not read back.
@@ -83,7 +83,7 @@ pub struct PlannedSlot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedData {
     pub what: What,
-    /// Which slot, as its place in [`Plan::slots`]; `None`: do not keep it in the cache.
+    /// The slot, as its place in [`Plan::slots`]; `None`: do not keep it in the cache.
     pub slot: Option<usize>,
     /// Cpus whose threads use it; empty: all that the program may use.
     pub cpus: Vec<u32>,
@@ -92,7 +92,7 @@ pub struct PlannedData {
     pub why: Option<String>,
 }
 
-/// Which data is meant.
+/// The data that is meant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {

@@ -15,7 +15,7 @@ const WORTH: f64 = 0.01;
 const KNEE: f64 = 0.01;
 /// A structure is weak if a small slot costs it no more than this part of its lookups.
 const WEAK: f64 = 0.05;
-/// A roomy slot is larger by one part in so many.
+/// A roomy slot is larger by one part in this many.
 const ROOM: u32 = 8;
 /// Weak data gets no more than this part of the cache.
 const SMALL: u32 = 4;
@@ -72,7 +72,7 @@ pub struct Proposal {
 /// Why there is nothing to propose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nothing {
-    /// Nothing that can be named was missed often.
+    /// No structure with a name was missed often.
     Quiet,
     /// Nearly all misses are first uses.
     Cold,
@@ -105,7 +105,7 @@ pub fn propose(caches: &Caches, misses: u64, measured: &[Measured]) -> Result<Ve
         .filter_map(|&at| confine(caches, misses, measured, at))
         .collect();
     if protected.is_empty() {
-        // Confining helps only the structures that are left, and none of them has a use for more.
+        // Confining helps only the structures that are left, and none of them can use more.
         return Err(Nothing::NoReuse);
     }
     let both = |protected: &[Part]| protected.iter().chain(&confined).cloned().collect::<Vec<_>>();
@@ -191,8 +191,8 @@ fn protect(caches: &Caches, worth: u64, measured: &[Measured], candidates: &[usi
     parts
 }
 
-/// The same slots with some room to spare, as long as there is: what is in no slot has its pages anywhere, private
-/// colors too, and drives out what fits exactly.
+/// The same slots with some room to spare, as long as there is any: data in no slot has its pages anywhere, private
+/// colors too, and evicts data that fits exactly.
 fn roomy(caches: &Caches, measured: &[Measured], parts: &[Part]) -> Vec<Part> {
     let mut left = room(caches) - parts.iter().map(|part| part.colors).sum::<u32>().min(room(caches));
     let mut parts = parts.to_vec();
@@ -205,7 +205,7 @@ fn roomy(caches: &Caches, measured: &[Measured], parts: &[Part]) -> Vec<Part> {
     parts
 }
 
-/// Colors that private slots may have together: what is not protected needs some room too.
+/// The most colors that private slots may have together: unprotected data needs some room too.
 fn room(caches: &Caches) -> u32 {
     caches.colors - (caches.colors / 8).max(1)
 }
@@ -395,8 +395,8 @@ mod tests {
         assert_eq!(best, 11_000 - 10_000);
     }
 
-    /// The published example of what a greedy step of one color misses: a structure whose curve falls only at the end
-    /// saves more for each color than one that falls slowly.
+    /// The published example of the weakness of a greedy step of one color: a structure whose curve falls only at the
+    /// end saves more for each color than one that falls slowly.
     #[test]
     fn the_lookahead_sees_beyond_a_plateau() {
         let slow = measured("slow", 60_000, 0, |colors| 60_000 - 1_000 * u64::from(colors));

@@ -56,7 +56,7 @@ pub enum Refused {
         .caches.0, .caches.1
     )]
     Apart { caches: (usize, usize) },
-    /// There are colors, but not the frames.
+    /// The colors are there, but not the frames.
     #[error(
         "{asked} colors with {needed} frames each at hand are needed for the data set; {enough} of the {free} free ones have so many: take a larger slot, or free data sets"
     )]

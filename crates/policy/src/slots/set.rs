@@ -23,7 +23,7 @@ impl ColorSet {
         word.is_some_and(|word| word >> (color % 64) & 1 == 1)
     }
 
-    /// Adds a color; whether it was new.
+    /// Adds a color. Returns whether it was new.
     pub fn insert(&mut self, color: u32) -> bool {
         let at = color as usize / 64;
         if at >= self.words.len() {
@@ -34,7 +34,7 @@ impl ColorSet {
         fresh
     }
 
-    /// Takes a color out; whether it was there.
+    /// Takes a color out. Returns whether it was there.
     pub fn remove(&mut self, color: u32) -> bool {
         let there = self.contains(color);
         if there {

@@ -1,4 +1,4 @@
-//! A policy in a world that a test makes up, told moment by moment what happens.
+//! A policy in a world that a test makes up, told of each event in turn.
 
 use policy::{Action, Miss, MissLevel, Observation, Page, Policy, World};
 

@@ -22,7 +22,7 @@ pub struct Scale {
 /// Lines with a smaller part of their function's stall do not matter there: such are where the loop was, after it has moved.
 const HEAVY: f64 = 0.01;
 
-/// Nanoseconds of one thing, in each recording of either side; 0 where a recording does not have it.
+/// Nanoseconds of one thing, in each recording of either side; 0 if a recording does not have it.
 #[derive(Clone, Debug)]
 struct Pair {
     before: Vec<u64>,
@@ -63,7 +63,7 @@ impl Pair {
 /// All things of both sides, by a key.
 type Tally<K> = BTreeMap<K, Pair>;
 
-/// Sums nanoseconds by key; `None` where a recording does not know.
+/// Sums nanoseconds by key; `None` if a recording does not know.
 fn tally<K: Ord>(
     before: &Recordings,
     after: &Recordings,
@@ -87,14 +87,14 @@ fn tally<K: Ord>(
     Some(tally)
 }
 
-/// The largest difference first; what is nothing on both sides is left out.
+/// The largest difference first; a row of 0 on both sides is left out.
 fn sorted(mut rows: Vec<ComparedRow>) -> Vec<ComparedRow> {
     rows.retain(|row| row.time_ns.before > 0 || row.time_ns.after > 0);
     rows.sort_by_key(|row| Reverse((row.time_ns.size(), row.time_ns.before)));
     rows
 }
 
-/// Where the time of all cpus goes.
+/// The parts of the time of all cpus.
 pub fn parts(before: &Recordings, after: &Recordings, scale: Scale) -> Vec<ComparedRow> {
     let classed = |side: &Recordings| {
         let mut outcomes = side.recordings.iter().map(|counted| &counted.outcome);
@@ -141,7 +141,8 @@ fn parts_of(outcome: &Outcome, classed: bool) -> Vec<(String, u64)> {
     parts
 }
 
-/// Structures by name. What only one side has goes with what only the other has and is called the same but for the line.
+/// Structures by name. A structure of only one side is matched with one of only the other side that has the same name
+/// but for the line.
 pub fn structures(before: &Recordings, after: &Recordings, scale: Scale) -> Option<Vec<ComparedRow>> {
     let exact = tally(before, after, |counted| {
         let structures = counted.outcome.structures.as_ref()?;
@@ -192,8 +193,8 @@ pub fn causes(before: &Recordings, after: &Recordings, scale: Scale) -> Option<V
     Some(sorted(rows.into_iter().map(row).collect()))
 }
 
-/// Joins what only one side has with what only the other has, where both have the same looser key. The flag of a row says
-/// that it was joined.
+/// Joins rows of only one side with rows of only the other that have the same looser key. A row's flag tells that it
+/// was joined.
 fn by_line_or_not<K: Ord + Clone>(exact: Tally<K>, looser: impl Fn(&K) -> K) -> Vec<((K, bool), Pair)> {
     let one_sided = |pair: &Pair| pair.is_before() != pair.is_after();
     let mut sides: BTreeMap<K, (bool, bool)> = BTreeMap::new();
@@ -218,7 +219,8 @@ fn by_line_or_not<K: Ord + Clone>(exact: Tally<K>, looser: impl Fn(&K) -> K) -> 
     rows
 }
 
-/// A structure's name without what is another in each run: compilers' hashes, and the numbers of threads, whose stacks are one.
+/// A structure's name without the parts that differ from run to run: compilers' hashes, and the numbers of threads,
+/// whose stacks count as one.
 fn lasting(name: &str) -> String {
     let stack = name.strip_prefix("stack of thread ");
     match stack.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit())) {
@@ -239,7 +241,8 @@ fn without_line(name: &str) -> String {
 /// A function: the last part of its file's path, where that is known, and its name.
 type Function = (Option<String>, String);
 
-/// Lines by file, line and function. A function whose file has another name before is that of the file after. Where a function's lines are not the same on both sides, they are summed by data structure.
+/// Lines by file, line and function. A function whose file has another name before is that of the file after. If a
+/// function's lines differ between the sides, they are summed by data structure.
 pub fn source_lines(before: &Recordings, after: &Recordings, scale: Scale) -> Option<Vec<ComparedRow>> {
     let renamed = renamed(before, after);
     let function = |line: &SourceLine| {
@@ -324,7 +327,7 @@ fn renamed(before: &Recordings, after: &Recordings) -> BTreeMap<Function, Functi
     pairs.collect()
 }
 
-/// A line's stall by data structure. What none of its worst structures has is of no name.
+/// A line's stall by data structure. The stall outside its worst structures gets an empty name.
 fn of_structures(line: &SourceLine, function: &Function) -> Vec<((Function, String), u64)> {
     let of = line.structures.iter();
     let named: Vec<_> = of
@@ -337,8 +340,7 @@ fn of_structures(line: &SourceLine, function: &Function) -> Vec<((Function, Stri
     named.into_iter().chain(rest).collect()
 }
 
-/// Whether the lines of a function that matter before are not those that matter after: one counts before alone, and another
-/// after alone.
+/// Returns whether the lines of a function that matter have moved: one counts before alone, and another after alone.
 fn have_moved(lines: &[(Option<u32>, &Pair)]) -> bool {
     let sum = |of: fn(&Pair) -> &Vec<u64>| lines.iter().flat_map(|(_, pair)| of(pair)).sum::<u64>();
     let (before, after) = (sum(|pair| &pair.before), sum(|pair| &pair.after));

@@ -1,4 +1,4 @@
-//! Where the addresses of accesses come from: of the input's dependences.
+//! The sources of the addresses of accesses, from the input's dependences.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use trace::Dependence;
 /// So many loads lead from one access to the next of a chain, at most: a node's next one is rarely further away.
 const CHAIN: usize = 64;
 
-/// Where addresses come from.
+/// The source of addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Addresses {
     /// Nothing is known of that.
@@ -15,18 +15,18 @@ pub enum Addresses {
     Unknown,
     /// From no load: each access can begin before the one ahead of it has ended.
     Computed,
-    /// From what a load of this site brought: an index, or a pointer in an array.
+    /// From data loaded by this site: an index, or a pointer in an array.
     Loaded(u32),
-    /// From what the access ahead of it brought: pointers are followed, one after the other.
+    /// From the data of the access ahead of it: pointers are followed, one after the other.
     Chased,
 }
 
-/// Which sites wait for which.
+/// The sites that each site waits for.
 pub struct Sources(Option<HashMap<u32, Vec<u32>>>);
 
 impl Sources {
-    /// `None`: nothing is known. What one update in place waits for in another is the order of locked instructions, and
-    /// brings it no address.
+    /// `None`: nothing is known. An update in place that waits for another one is only ordered by its locked
+    /// instruction, and gets no address from it.
     pub fn new(dependences: Option<&[Dependence]>, updates: impl Fn(u32) -> bool) -> Sources {
         let of = |one: &Dependence| {
             let on = one.on.iter().copied();
@@ -35,12 +35,13 @@ impl Sources {
         Sources(dependences.map(|all| all.iter().map(of).collect()))
     }
 
-    /// Of a place with these sites: chased, if one of them is or has its addresses from one that is, else loaded, if one is.
+    /// For a place with these sites: chased, if one of them is or has its addresses from one that is, else loaded, if
+    /// one is.
     pub fn of(&self, sites: &[u32]) -> Addresses {
         let Some(on) = &self.0 else {
             return Addresses::Unknown;
         };
-        // What else is read of a node comes with the pointer to it.
+        // The other reads of a node come with the pointer to it.
         let sources = sites.iter().filter_map(|site| on.get(site)).flatten();
         if sites.iter().chain(sources).any(|&site| is_chased(on, site)) {
             return Addresses::Chased;
@@ -50,7 +51,7 @@ impl Sources {
     }
 }
 
-/// Whether a site's addresses come, over other loads perhaps, from what it brought itself.
+/// Returns whether a site's addresses come, perhaps over other loads, from its own data.
 fn is_chased(on: &HashMap<u32, Vec<u32>>, site: u32) -> bool {
     let mut seen = HashSet::new();
     let mut next = vec![site];
@@ -108,7 +109,7 @@ mod tests {
         let all = [dependence(1, &[1]), dependence(2, &[3]), dependence(3, &[3])];
         let sources = Sources::new(Some(&all), |site| site < 3);
         assert_eq!(sources.of(&[1]), Addresses::Computed);
-        // What it updates is found by another load.
+        // Another load finds the data it updates.
         assert_eq!(sources.of(&[2]), Addresses::Chased);
     }
 }

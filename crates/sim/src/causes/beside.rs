@@ -1,4 +1,4 @@
-//! What a thread has just accessed elsewhere, of the same structure or another: arrays that are used at one index lie at a
+//! A thread's recent accesses elsewhere, of the same structure or another: arrays that are used at one index lie at a
 //! constant distance.
 
 use super::usage::Touch;
@@ -16,7 +16,7 @@ type Access = (u32, StructureId, u64);
 const NONE: Access = (u32::MAX, u32::MAX, 0);
 
 pub struct Beside {
-    /// By thread: its number, where its next access goes, its last ones.
+    /// For each thread: its number, the place of its next access, its last ones.
     last: [(u32, usize, [Access; LAST]); THREADS],
     /// The burst that the last accesses are of.
     burst: u32,

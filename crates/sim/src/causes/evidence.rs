@@ -1,4 +1,4 @@
-//! What was measured, put together: by line of the source and structure, and by structure.
+//! The measurements put together: by line of the source and structure, and by structure.
 
 use results::Misses;
 
@@ -11,19 +11,19 @@ pub struct Evidence {
     /// Bytes of the machine's longest line, and of a page.
     pub line_bytes: u64,
     pub page_bytes: u64,
-    /// What steps, fields and uses were measured on, of a long run; `None`: of a short one, or of all of it.
+    /// The sample of a long run on which steps, fields and uses were measured; `None`: of a short run, or of all of it.
     pub sampled: Option<Sampled>,
     /// Lines of the source with a structure each, the longest waiting first.
     pub places: Vec<Place>,
     pub structures: Vec<StructureEvidence>,
 }
 
-/// What was looked at of a run's accesses.
+/// The part of a run's accesses that was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Of so many.
+    /// Of this many.
     pub accesses: u64,
-    /// Bursts that were looked at, of so many accesses each.
+    /// Bursts that were looked at, and the accesses of each.
     pub bursts: u64,
     pub burst: u64,
     /// Lines that were watched.
@@ -31,18 +31,18 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// One in so many accesses was looked at.
+    /// One in this many accesses was looked at.
     pub fn one_in(&self) -> f64 {
         self.accesses as f64 / (self.bursts * self.burst).max(1) as f64
     }
 
-    /// The standard error of a share of accesses all over the run is at most this: what is drawn are bursts, and the deviation
-    /// of something between 0 and 1 is at most a half.
+    /// The standard error of a share of accesses all over the run is at most this: the sample consists of bursts, and
+    /// the deviation of something between 0 and 1 is at most a half.
     pub fn error(&self) -> f64 {
         0.5 / (self.bursts.max(1) as f64).sqrt()
     }
 
-    /// The same of what is used of a line, as a part of it.
+    /// The same of the used part of a line.
     pub fn line_error(&self) -> f64 {
         0.5 / (self.lines.max(1) as f64).sqrt()
     }
@@ -59,19 +59,19 @@ pub struct Place {
     pub stall_ns: u64,
     pub tlb_ns: u64,
     pub tlb_misses: u64,
-    /// Of `stall_ns`: for words of locks.
+    /// Part of `stall_ns`: for words of locks.
     pub of_locks_ns: u64,
     pub caches: Vec<Misses>,
     /// The frequent steps from access to access, the most frequent first, and how many steps were seen: those of the line's
     /// instruction that waits longest.
     pub steps: Vec<Step>,
     pub steps_seen: u64,
-    /// What nearly all steps are a multiple of, however they follow each other; 0: nothing is known.
+    /// The number that divides nearly all steps, in whatever order they follow; 0: nothing is known.
     pub pitch: u64,
-    /// How far its accesses are from those that other places make of the same structure just before or after, and for which
-    /// part of them that is so at least: the shortest distance that is frequent.
+    /// Its distance from the accesses of other places to the same structure just before or after, and the least part of
+    /// them for which that holds: the shortest distance that is frequent.
     pub beside: Option<Step>,
-    /// How many accesses are at one index of the same structure, this one among them.
+    /// The number of accesses at one index of the same structure, this one included.
     pub arrays: u64,
     /// Other structures that are accessed at a constant distance from it, just before or after, by their places in
     /// [`Evidence::structures`].
@@ -85,12 +85,12 @@ pub struct Place {
     pub used_own: Option<f64>,
     /// The part of a page that was used each time that this place brought it into a TLB.
     pub used_page: Option<f64>,
-    /// Where its addresses come from, and if from another load: the line of that, else its function.
+    /// The source of its addresses, and if that is another load: the line of that, else its function.
     pub addresses: Addresses,
     pub loaded_at: Option<String>,
-    /// Whether that load walks in order, or never misses.
+    /// True if that load walks in order, or never misses.
     pub loaded_in_order: bool,
-    /// What it accesses of an element, by offset.
+    /// Its accesses within an element, by offset.
     pub fields: Vec<ElementField>,
 }
 
@@ -104,16 +104,16 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructureEvidence {
     pub what: Description,
-    /// Bytes of an element: of its blocks, where these are small and of one size, else the smallest frequent step of the
+    /// Bytes of an element: of its blocks, if these are small and of one size, else the smallest frequent step of the
     /// places that wait much.
     pub element: Option<u64>,
-    /// Whether each element is a block of its own.
+    /// True if each element is a block of its own.
     pub blocks: bool,
-    /// What all its places access of an element, by offset.
+    /// The accesses of all its places within an element, by offset.
     pub fields: Vec<ElementField>,
     /// Bytes of a line that were ever used.
     pub used_ever: Option<f64>,
-    /// How many reuses come after less than so many bytes of other data, by powers of two.
+    /// The number of reuses after less than this many bytes of other data, by powers of two.
     pub reuses: Vec<(u64, u64)>,
 }
 

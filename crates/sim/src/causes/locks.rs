@@ -1,14 +1,15 @@
-//! Where locks lie in memory, as far as the program has taken them.
+//! The memory of the locks that the program has taken so far.
 
 use std::collections::HashMap;
 
 use trace::Event;
 
-/// Bytes of a lock: `pthread_mutex_t` has 40 on 64-bit Linux, and a `pthread_rwlock_t` keeps what changes in its first 40.
+/// Bytes of a lock: `pthread_mutex_t` has 40 on 64-bit Linux, and a `pthread_rwlock_t` keeps its changing fields in its
+/// first 40.
 const LOCK: u64 = 40;
 /// Bytes in which locks are looked for at once.
 const BLOCK: u64 = 64;
-/// An object's number is its address, with what tells processes apart above this bit.
+/// An object's number is its address; the bits above this one tell processes apart.
 const ADDRESS: u64 = (1 << 48) - 1;
 
 /// The locks that were taken so far.

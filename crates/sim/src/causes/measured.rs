@@ -1,4 +1,4 @@
-//! What places have together when the run has ended, and what that makes of lines of the source and of structures.
+//! Sums over places when the run has ended, and the results for lines of the source and structures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,17 @@ const BLOCK: u64 = 4096;
 const ELEMENT: u64 = 1024;
 /// So large a part of the accesses makes a distance frequent.
 const BESIDE: f64 = 0.5;
-/// Of several arrays each pair is some part of it.
+/// Each pair of several arrays is at least this part of it.
 const SOME: f64 = 0.2;
-/// So large a part of an instruction's steps makes a walk, of so many at least.
+/// A walk needs this part of an instruction's steps, out of at least `SEEN`.
 const STEADY: f64 = 0.6;
 const SEEN: u64 = 32;
-/// A place waits much that waits a quarter of what the worst does.
+/// A place waits much if it waits a quarter of the time of the worst.
 const MUCH: Units = 4;
 /// Fields of an element that are reported.
 const FIELDS: usize = 64;
 
-/// What places of one line have together.
+/// The sum over the places of one line.
 #[derive(Default)]
 pub struct Sum {
     walks: Vec<Walked>,
@@ -43,9 +43,10 @@ pub struct Sum {
     offsets: Vec<(Offset, f64)>,
 }
 
-/// How one instruction walks. What several do is not mixed: two walks through two arrays would be none.
+/// How one instruction walks. The steps of several instructions are not mixed: two walks through two arrays would look
+/// like none.
 struct Walked {
-    /// What it waits for.
+    /// The time that it waits.
     waits: Units,
     strides: Strides,
 }
@@ -85,12 +86,12 @@ impl Sum {
         self.of_locks += known.of_locks;
     }
 
-    /// What its instructions waited, where they walk.
+    /// The time that its instructions waited, if they walk.
     fn waits(&self) -> Units {
         self.walks.iter().map(|walk| walk.waits).sum()
     }
 
-    /// What was waited for translations.
+    /// The time spent waiting for translations.
     pub fn translation(&self) -> Units {
         self.translation
     }
@@ -107,8 +108,8 @@ impl Sum {
         Some(step.unsigned_abs() / self.instructions_of_a_step(walk, step))
     }
 
-    /// A loop that the compiler unrolled has several instructions for one access of the source, each with a step that is so many
-    /// times as long as the loop's: 1, or how many. Their places repeat themselves within the step.
+    /// A loop that the compiler unrolled has several instructions for one access of the source, each with a multiple of
+    /// the loop's step. Returns 1, or the number of such instructions. Their places repeat themselves within the step.
     fn instructions_of_a_step(&self, worst: &Walked, step: i64) -> u64 {
         let length = step.unsigned_abs();
         let alike = self.walks.iter().filter(|walk| walk.frequent(STEADY) == Some(step));
@@ -127,7 +128,7 @@ impl Sum {
             .unwrap_or(1)
     }
 
-    /// Which part of the accesses is so often beside another.
+    /// The part of the accesses that is so often beside another.
     fn share(&self, count: u64) -> f64 {
         let seen: u64 = self.walks.iter().map(|walk| walk.strides.total()).sum();
         count as f64 / seen.max(1) as f64
@@ -144,7 +145,7 @@ impl Sum {
         frequent.map(|(structure, _)| structure).collect()
     }
 
-    /// How many accesses are at one index: each is beside each of the others.
+    /// The number of accesses at one index: each is beside each of the others.
     fn arrays(&self) -> u64 {
         let apart = self.beside.iter().filter(|(bytes, _)| **bytes > 0);
         let shares = apart.map(|(_, count)| self.share(*count));
@@ -153,7 +154,7 @@ impl Sum {
 
     fn beside(&self) -> Option<Step> {
         let share = |count: u64| self.share(count);
-        // What is at one place is one array.
+        // Accesses at one place belong to one array.
         let frequent = self
             .beside
             .iter()
@@ -165,12 +166,12 @@ impl Sum {
         })
     }
 
-    /// What is accessed of elements of so many bytes.
+    /// The accessed parts of elements of `element` bytes.
     pub fn fields(&self, element: Option<u64>) -> Vec<ElementField> {
         element.map_or_else(Vec::new, |element| fields(&self.offsets, element))
     }
 
-    /// The place's measurements; who and where it is, and its misses, are not known here.
+    /// The place's measurements; its identity and its misses are not known here.
     pub fn place(&self) -> Place {
         let bytes = |used: Used| used.mean().map(|words| words * f64::from(WORD));
         let worst = self.worst();
@@ -220,14 +221,14 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Adds what is known of a place, by its number, which waits so long for caches and memory.
+    /// Adds the measurements of a place, by its number, which waits this long for caches and memory.
     pub fn add(&self, place: u32, waits: Units, sum: &mut Sum) {
         if let Some(known) = self.causes.places.get(place as usize) {
             sum.add(known, waits);
         }
     }
 
-    /// Whether a place walks in no order, as far as steps were seen.
+    /// Returns whether a place walks in no order, as far as steps were seen.
     pub fn is_irregular(&self, place: u32) -> bool {
         let known = self.causes.places.get(place as usize);
         let walk = known.and_then(|known| known.walk.as_ref());
@@ -277,7 +278,7 @@ fn reuses(about: &About) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The size of the blocks, where nine of ten accesses are to small ones of one size.
+/// The size of the blocks, if nine of ten accesses are to small ones of one size.
 fn one_block<'a>(offsets: impl Iterator<Item = &'a (Offset, f64)>) -> Option<u64> {
     let mut sizes: BTreeMap<u64, f64> = BTreeMap::new();
     let mut all = 0.0;
@@ -336,7 +337,7 @@ mod tests {
         assert_eq!(one_block(nodes.collect::<Vec<_>>().iter()), Some(48));
     }
 
-    /// An instruction that comes to these addresses.
+    /// An instruction that accesses these addresses.
     fn instruction(waits: Units, addresses: impl Iterator<Item = u64>) -> Walked {
         let mut strides = Strides::new();
         addresses.for_each(|address| strides.touch(1, 0, address, 8));

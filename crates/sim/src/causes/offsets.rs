@@ -1,11 +1,11 @@
-//! Which parts of elements are accessed: a sample of a place's accesses, by their offset.
+//! The accessed parts of elements: a sample of a place's accesses, by their offset.
 
 use policy::Random;
 
 /// Accesses of a place that are kept.
 const KEPT: usize = 1 << 7;
 
-/// One access: where in its array or block it was, how large that is, and how many bytes were accessed.
+/// One access: its place in its array or block, the size of that, and the number of bytes accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
     pub offset: u64,
@@ -41,7 +41,7 @@ impl Offsets {
         }
     }
 
-    /// How many accesses each that is kept stands for.
+    /// The number of accesses that each kept one stands for.
     pub fn weight(&self) -> f64 {
         self.seen as f64 / self.kept.len().max(1) as f64
     }

@@ -1,21 +1,21 @@
 //! A sample of lines, or pages: those whose hash is below a threshold that sinks as more come.
 //!
-//! What is taken is decided by the number alone, so that all uses of what is in the sample are seen, and no pattern of
-//! addresses leaves a mark on it (SHARDS: Waldspurger and others, FAST 2015).
+//! The number alone decides what is sampled, so that all uses of a sampled number are seen, and no pattern of addresses
+//! affects it (SHARDS: Waldspurger and others, FAST 2015).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::distance::{HASH_BITS, hash};
 
-/// What is kept of some of all numbers.
+/// Data kept for some of all numbers.
 pub struct Sample<T> {
     kept: HashMap<u64, T, BuildHasherDefault<Mixed>>,
     threshold: u64,
     most: usize,
 }
 
-/// One in so many of all numbers is taken at first.
+/// One in this many of all numbers is taken at first.
 const RATE: u64 = 4;
 
 impl<T> Sample<T> {
@@ -41,7 +41,7 @@ impl<T> Sample<T> {
         self.kept.len()
     }
 
-    /// Whether a number belongs to the sample.
+    /// Returns whether a number belongs to the sample.
     #[inline(always)]
     pub fn takes(&self, number: u64) -> bool {
         hash(number) < self.threshold
@@ -51,7 +51,7 @@ impl<T> Sample<T> {
         self.kept.get_mut(&number)
     }
 
-    /// Keeps what is known of a number that the sample takes.
+    /// Keeps data of a number that the sample takes.
     pub fn keep(&mut self, number: u64, what: T) {
         self.kept.insert(number, what);
         while self.kept.len() > self.most {

@@ -25,7 +25,7 @@ pub struct Strides {
     pitches: Pitches,
 }
 
-/// Misra and Gries's counts, of steps if nothing else is said: those that are more than one in `N + 1` of all are among them.
+/// Misra and Gries's counts, of steps by default: those that are more than one in `N + 1` of all are among them.
 #[derive(Clone, Copy, Debug)]
 pub struct Frequent<const N: usize, T = i64>([(T, u64); N]);
 
@@ -52,7 +52,7 @@ impl<const N: usize, T: Copy + PartialEq> Frequent<N, T> {
     }
 }
 
-/// By the largest power of two that divides them: how many steps there are, and what divides all of them.
+/// By the largest power of two that divides them: the number of steps, and the number that divides all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pitches([(u64, u64); POWERS]);
 
@@ -64,8 +64,8 @@ impl Pitches {
         *divisor = divisor_of(*divisor, length);
     }
 
-    /// What nearly all steps are a multiple of, whichever they are: of those that the largest possible power of two divides, the
-    /// greatest common divisor; 0 where there are no steps.
+    /// The number that divides nearly all steps: the greatest common divisor of those that the largest possible power
+    /// of two divides; 0 if there are no steps.
     pub fn pitch(&self) -> u64 {
         let total: u64 = self.0.iter().map(|(count, _)| count).sum();
         let (mut sum, mut divisor) = (0, 0);
@@ -110,7 +110,7 @@ impl Strides {
         let last = &mut self.last[thread as usize % THREADS];
         let (before, from) = std::mem::replace(last, (thread, address));
         let step = address.wrapping_sub(from) as i64;
-        // Who stays where he is does not walk.
+        // A thread that stays at one address does not walk.
         if before == thread && step != 0 {
             self.count(step);
         }
@@ -127,7 +127,7 @@ impl Strides {
         self.last.iter().copied().find(|(thread, _)| *thread != NOBODY)
     }
 
-    /// Where a thread was last.
+    /// The last address of a thread.
     pub fn last_of(&self, thread: u32) -> Option<u64> {
         let last = self.last.iter().find(|(of, _)| *of == thread);
         last.map(|(_, address)| *address)

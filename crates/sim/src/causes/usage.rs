@@ -1,4 +1,4 @@
-//! How much of each line is used from one time that it is brought to the next, and how much of each page.
+//! How much of each line is used between two fills, and how much of each page.
 
 use super::sample::Sample;
 use crate::structures::StructureId;
@@ -40,20 +40,20 @@ impl Used {
 /// A line that is watched. Bits are words.
 struct Line {
     structure: StructureId,
-    /// Who brought it last to the nearest caches, and to the outermost.
+    /// The place that brought it last to the nearest caches, and to the outermost.
     near_by: u32,
     far_by: u32,
     /// The line of the source that brought it last to the nearest.
     near_by_line: u32,
-    /// What was used since.
+    /// The parts used since.
     near: u64,
     far: u64,
-    /// What was used since another line of the source brought it.
+    /// The parts used since another line of the source brought it.
     own: u64,
-    /// What was used since its memory belongs to the structure, without what whoever brought it first did: data is
-    /// filled as a whole, which says nothing of its use.
+    /// The parts used since its memory belongs to the structure, without those that the first place to bring it used:
+    /// data is filled as a whole, which says nothing of its use.
     ever: u64,
-    /// Whether it was brought again.
+    /// True if it was brought again.
     again: bool,
 }
 
@@ -67,7 +67,7 @@ impl Line {
     }
 }
 
-/// What a line's end says of it, and of whom.
+/// Reports a line's use at its end, and the place concerned.
 pub enum Said {
     Near { place: u32, words: u64 },
     Far { place: u32, words: u64 },
@@ -86,7 +86,7 @@ pub struct Touch {
     /// A number of its line of the source: a loop that the compiler unrolled has several places for one.
     pub source_line: u32,
     pub structure: StructureId,
-    /// Whether it missed in the nearest cache of its route, and in the outermost.
+    /// True if it missed in the nearest cache of its route, and in the outermost.
     pub near: bool,
     pub far: bool,
 }
@@ -122,7 +122,7 @@ impl Lines {
         self.lines.takes(self.number(space, address))
     }
 
-    /// Words of a line are used that nobody had to bring. Whether the line belongs to the sample.
+    /// Records a use of words of a line that hit. Returns whether the line belongs to the sample.
     #[inline(always)]
     pub fn uses(&mut self, space: u32, address: u64, bytes: u32) -> bool {
         let number = self.number(space, address);
@@ -136,7 +136,7 @@ impl Lines {
         watched
     }
 
-    /// The words of a line that `bytes` from an address on are in.
+    /// The words of a line that hold `bytes` bytes from an address on.
     fn words(&self, address: u64, bytes: u32) -> u64 {
         let from = (address & ((1 << self.line_bits) - 1)) as u32;
         let to = (from + bytes.max(1) - 1).min((1 << self.line_bits) - 1);
@@ -152,7 +152,7 @@ impl Lines {
         let near_line = touch.address & !((1 << self.near_bits) - 1);
         let with_it = self.words(near_line, 1 << self.near_bits);
         let Some(line) = self.lines.get(number) else {
-            // It was brought before anybody watched, and what was used of it is not known.
+            // It was brought before it was watched, and its use is not known.
             if touch.near {
                 let line = Line {
                     structure: touch.structure,
@@ -203,14 +203,14 @@ impl Lines {
         line.uses(words);
     }
 
-    /// Counts begin here: what was used before belongs to nobody.
+    /// Counts begin here: earlier uses count for nothing.
     pub fn restart(&mut self) {
         for line in self.lines.values() {
             (line.near, line.far, line.own, line.ever) = (0, 0, 0, 0);
         }
     }
 
-    /// What is still there at the end.
+    /// Reports the lines that are still there at the end.
     pub fn end(&mut self, mut say: impl FnMut(Said)) {
         for (_, line) in self.lines.drain() {
             let (near, far) = (line.near_by, line.far_by);
@@ -237,7 +237,7 @@ impl Lines {
 /// Pages, in 64 parts each.
 pub struct Pages {
     page_bits: u32,
-    /// Who brought its entry into a TLB, and the parts used since.
+    /// The place that brought its entry into a TLB, and the parts used since.
     pages: Sample<(u32, u64)>,
 }
 
@@ -262,7 +262,7 @@ impl Pages {
         self.pages.takes(self.number(space, address))
     }
 
-    /// A part of a page is used whose entry nobody had to bring. Whether the page belongs to the sample.
+    /// Records a use of a part of a page whose entry was there. Returns whether the page belongs to the sample.
     #[inline(always)]
     pub fn uses(&mut self, space: u32, address: u64) -> bool {
         let number = self.number(space, address);

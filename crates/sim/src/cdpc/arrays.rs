@@ -1,8 +1,8 @@
-//! Which array a page belongs to.
+//! The array that a page belongs to.
 //!
 //! An array is a static symbol, an array that the program declared, or a heap block (or mapping) of at least
 //! [`BLOCK_PAGES`] pages; smaller blocks of one allocation site are one array together, such as the rows of a matrix.
-//! What is smaller than a page in all is none. A page belongs to the array that has most of its bytes.
+//! An array smaller than a page in all does not count. A page belongs to the array that has most of its bytes.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub const ARRAYS: usize = 4096;
 /// Extents of one page that are looked at, so that a page full of small blocks costs no more.
 const EXTENTS: usize = 64;
 
-/// Whose a page is.
+/// The owner of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     Array(ArrayId),
@@ -87,7 +87,7 @@ impl Arrays {
         }
     }
 
-    /// Whose a page is now.
+    /// The page's present owner.
     pub fn owner(&mut self, space: u32, page: u64) -> Owner {
         let start = page.saturating_mul(self.page_bytes);
         let end = start.saturating_add(self.page_bytes);
@@ -106,7 +106,7 @@ impl Arrays {
             }
             addr = upto;
         }
-        // An array that has any of a page is what matters there; of several, the one with most, the first of equals.
+        // An array that has any part of a page owns it; of several, the one with most, the first of equals.
         let mut best = (Owner::Small, 0);
         for (owner, bytes) in shares {
             let rank = |owner| match owner {

@@ -1,4 +1,4 @@
-//! Uniform access segments from what cpus were seen to touch, where no compiler described them.
+//! Uniform access segments derived from the pages that cpus touch, if no compiler described them.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::arrays::{ArrayId, BLOCK_PAGES, Owner};
 use super::touches::{Touched, Touches};
 use crate::error::SimError;
 
-/// Touched pages without a name that lie at most so many apart are one array; with fewer in all they are none.
+/// Touched pages without a name that lie at most this far apart are one array; with fewer in all they are none.
 const APART: u64 = BLOCK_PAGES;
 
-/// The hints of each process, by process; with `ways` of the cache, weighed against what static policies do.
+/// The hints of each process, by process; with `ways` of the cache, weighed against static policies.
 pub fn derive(touches: &Touches, machine: &Machine, ways: Option<u32>) -> Result<Vec<(u32, Hints)>, SimError> {
     let mut pages: Vec<&Touched> = touches.pages.iter().collect();
     pages.sort_unstable_by_key(|touched| (touched.space, touched.page));
@@ -65,7 +65,7 @@ impl Found {
         number
     }
 
-    /// Pages in a row that nobody names.
+    /// Pages in a row without a name.
     fn unnamed(&mut self, run: &[(u64, u128)], machine: &Machine) {
         let (start, end) = (run[0].0, run[run.len() - 1].0 + 1);
         let array = self.add(Array {
@@ -87,7 +87,7 @@ fn of_process(
     machine: &Machine,
     ways: Option<u32>,
 ) -> Result<Option<Hints>, SimError> {
-    // What one thread does alone says nothing of a partition, unless all is done so.
+    // The touches of one thread alone show no partition, unless all are made so.
     let parallel = pages.iter().any(|touched| touched.parallel != 0);
     let cpus = |touched: &Touched| if parallel { touched.parallel } else { touched.cpus };
     let mut found = Found::default();

@@ -9,7 +9,7 @@ use results::{
 use super::run_hints::RunHints;
 
 impl RunHints {
-    /// How the hints of a policy came about.
+    /// How the hints of a policy were made.
     pub fn explain(&self, policy: &str) -> ExplainedPolicy {
         ExplainedPolicy {
             policy: policy.to_string(),

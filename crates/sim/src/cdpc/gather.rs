@@ -1,4 +1,4 @@
-//! What a program's compiler described of its parallel loops, from the events of a trace.
+//! The compiler's description of a program's parallel loops, from the events of a trace.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +15,7 @@ const BYTES: u128 = 16 << 30;
 /// Malformed summaries that are reported in words.
 const MALFORMED: usize = 8;
 
-/// What was described.
+/// The description.
 #[derive(Clone, Debug, Default)]
 pub struct Described {
     /// The loops of each process, its parent's first where it was forked.
@@ -23,7 +23,7 @@ pub struct Described {
     pub malformed: Malformed,
 }
 
-/// What was described and cannot be.
+/// Described data that cannot be valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Malformed {
     /// The first few, in words.
@@ -69,7 +69,7 @@ pub fn gather(
     let parents = structures::forked_from(tables);
     let most = own.keys().next_back().map_or(0, |space| space + 1);
     for space in 0..most.max(parents.len() as u32) {
-        // A forked process has what its parent described; parents come before their children.
+        // A forked process has its parent's descriptions; parents come before their children.
         let parent = parents.get(space as usize).copied().flatten();
         let inherited = parent.and_then(|parent| described.programs.iter().find(|(of, _)| *of == parent));
         let mut program = inherited.map_or_else(Program::default, |(_, program)| program.clone());
@@ -132,7 +132,7 @@ mod tests {
         assert!(described.malformed.first[0].starts_with("1000000000: arrays of 7516192768 bytes more"));
     }
 
-    /// A loop of so many iterations by so many threads, in its array.
+    /// A loop of `iterations` iterations by `threads` threads, in its array.
     fn sweep(threads: u32, iterations: u64) -> Event {
         let Event::Summary { text } = text(1 << 20, 1 << 20, 64) else {
             unreachable!()

@@ -1,4 +1,4 @@
-//! The homes of pages by summaries: what the program's compiler described, for the nodes of the machine.
+//! The homes of pages by summaries: the compiler's description of the program, for the nodes of the machine.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::frames::Frames;
 use crate::homes::world;
 use crate::layout::Layout;
 
-/// The homes that the summaries of all processes come to. A loop that is wrong beside others is left out.
+/// The homes that follow from the summaries of all processes. A loop that is wrong beside others is left out.
 ///
 /// Errors: nothing was described that can be used.
 pub fn by_summaries(config: &Config, material: &dyn Material) -> Result<BestHomes, SimError> {
-    // What is wrong with the machine is reported as in a run.
+    // Errors in the machine are reported as in a run.
     Layout::new(&config.machine)?;
     let world = world(&config.machine, &Frames::new(&config.machine, 1));
     let machine = Machine {

@@ -12,7 +12,7 @@ use super::touches::Touches;
 use crate::config::Config;
 use crate::outcome::Simulated;
 
-/// Puts a map together from what was touched, and what the policies of `config` did with it.
+/// Puts a map together from the touches, and the placements by the policies of `config`.
 pub fn map(config: &Config, touches: &Touches, runs: &[Simulated]) -> PageMap {
     let machine = &config.machine;
     let mut arrays: Vec<MappedArray> = Vec::new();

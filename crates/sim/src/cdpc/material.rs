@@ -1,4 +1,4 @@
-//! What hints can be made from: a trace, or streams in memory.
+//! The input of hints: a trace, or streams in memory.
 
 use trace::{Event, Trace};
 

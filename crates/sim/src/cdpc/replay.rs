@@ -6,13 +6,13 @@ use crate::error::SimError;
 use crate::held::{Place, Places};
 use crate::input::Input;
 
-/// Who hears what threads did, in order.
+/// Receives the actions of threads, in order.
 pub trait Visitor {
     fn references(&mut self, thread: u32, refs: &[Ref]);
     fn event(&mut self, thread: u32, event: &Event);
 }
 
-/// Hands on the next items of a thread, at most so many; returns how many.
+/// Hands on the next items of a thread, `most` at most. Returns how many.
 fn hand_on(place: &mut Place, thread: u32, most: u64, visitor: &mut impl Visitor) -> u64 {
     let stop = place.stop();
     if place.next_ref >= stop {

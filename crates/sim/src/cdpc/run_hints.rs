@@ -1,4 +1,4 @@
-//! The hints of a run, how they came about, and what became of them.
+//! The hints of a run, how they were made, and their results.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ impl RunHints {
         }
     }
 
-    /// Hints from what the program described of its loops; with `ways` of the cache, weighed against what static policies do. A loop
-    /// that is wrong beside others shows here, and is left out.
+    /// Hints from the program's description of its loops; with `ways` of the cache, weighed against static policies. A
+    /// loop that is wrong beside others shows here, and is left out.
     pub fn of_summaries(
         mut described: Described,
         machine: &cdpc::Machine,
@@ -67,7 +67,7 @@ impl RunHints {
         })
     }
 
-    /// Hints from who touched what.
+    /// Hints from the touches of cpus.
     pub fn of_touches(
         touches: &Touches,
         malformed: Malformed,
@@ -81,7 +81,7 @@ impl RunHints {
         })
     }
 
-    /// Whether there is any hint.
+    /// Returns whether there is no hint.
     pub fn is_empty(&self) -> bool {
         self.colors.is_empty()
     }

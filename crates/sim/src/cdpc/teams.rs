@@ -1,8 +1,9 @@
-//! Which part of a program is done by several threads at once: only there does it matter who touches what.
+//! The part of a program that several threads execute at once: only there does it matter which thread touches which
+//! page.
 //!
-//! Where a process reports its teams (OpenMP), the thread that began the first one is alone outside of them, and all
-//! others are members. Elsewhere a thread is alone while all others of its process wait for something, have not
-//! begun, or have ended.
+//! If a process reports its teams (OpenMP), the thread that began the first one is alone outside of them, and all
+//! others are members. Elsewhere a thread is alone while all others of its process wait for something, have not begun,
+//! or have ended.
 
 use trace::Event;
 
@@ -19,16 +20,16 @@ enum State {
 struct Thread {
     space: u32,
     state: State,
-    /// Whether another thread of its process was ready at some time since its last event.
+    /// True if another thread of its process was ready at some time since its last event.
     together: bool,
-    /// The teams that it began and has not ended: whether each has more threads than this one.
+    /// The teams that it began and has not ended: true for each that has more threads than this one.
     teams: Vec<bool>,
 }
 
 #[derive(Clone, Default)]
 struct Process {
     ready: u32,
-    /// Who began the first team.
+    /// The thread that began the first team.
     master: Option<u32>,
 }
 
@@ -46,7 +47,7 @@ impl Teams {
         let spaces = threads.iter().map(|about| about.space as usize + 1).max().unwrap_or(0);
         let thread = |about: &ThreadAbout| Thread {
             space: about.space,
-            // A thread that no other starts begins with what it does first.
+            // A thread that no other starts begins with its first action.
             state: State::Waiting,
             together: false,
             teams: Vec::new(),
@@ -58,7 +59,7 @@ impl Teams {
         }
     }
 
-    /// Whether the thread is at work together with others.
+    /// Returns whether the thread is at work together with others.
     pub fn is_parallel(&self, thread: u32) -> bool {
         let number = thread;
         let thread = &self.threads[thread as usize];
@@ -69,7 +70,7 @@ impl Teams {
         }
     }
 
-    /// A thread does something: whatever it waited for has happened.
+    /// A thread does something: its wait is over.
     pub fn goes_on(&mut self, thread: u32) {
         if self.threads[thread as usize].state == State::Waiting {
             self.sync.give_up(thread);
@@ -77,7 +78,7 @@ impl Teams {
         }
     }
 
-    /// A thread came to an event. Locks hold nobody here: who waits for one is at work with its holder.
+    /// A thread came to an event. Locks hold no thread here: a thread that waits for one is at work with its holder.
     pub fn event(&mut self, number: u32, event: &Event) {
         let thread = &mut self.threads[number as usize];
         if thread.state == State::Ended {

@@ -1,6 +1,6 @@
-//! Which cpus touch which pages of which arrays, and which arrays are used together: one pass over a trace.
+//! The cpus that touch each page of each array, and the arrays that are used together: one pass over a trace.
 //!
-//! What is kept grows with the pages that the program touches (two sets of cpus each) and not with the trace.
+//! Memory grows with the pages that the program touches (two sets of cpus each) and not with the trace.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::input::Input;
 use crate::pages::PageTable;
 use crate::window::{Passes, Progress};
 
-/// A page and who touched it.
+/// A page and the cpus that touched it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
     pub space: u32,
@@ -23,18 +23,18 @@ pub struct Touched {
     pub owner: Owner,
     /// Bit `c`: cpu `c` touched it.
     pub cpus: u128,
-    /// The same of what was done by several threads at once.
+    /// The same for work that several threads did at once.
     pub parallel: u128,
 }
 
-/// What the pass found.
+/// The results of the pass.
 #[derive(Debug, Default)]
 pub struct Touches {
     /// In no order that means anything.
     pub pages: Vec<Touched>,
     pub arrays: Vec<Array>,
-    /// Arrays that a thread used between two moments at which threads meet: in what was done by several threads at
-    /// once, and in what one did alone. The first [`GROUPS`] different sets of each.
+    /// Arrays that a thread used between two moments at which threads meet: in work that several threads did at once,
+    /// and in work that one did alone. The first [`GROUPS`] different sets of each.
     pub together: Vec<Vec<ArrayId>>,
     pub together_alone: Vec<Vec<ArrayId>>,
 }
@@ -58,7 +58,7 @@ struct Thread {
     bit: u128,
     last: (u64, u64),
     noted: [(u64, u64); NOTED],
-    /// Whether it is at work together with others.
+    /// True if it is at work together with others.
     parallel: bool,
     /// Arrays used since threads met last.
     used: Bits,
@@ -71,12 +71,12 @@ struct Pass {
     arrays: Arrays,
     teams: Teams,
     threads: Vec<Thread>,
-    /// In what was done alone, and together.
+    /// In work done alone, and together.
     groups: [Groups; 2],
-    /// What is counted, and whether that is now.
+    /// The counted window, and whether it is open now.
     window: Progress,
     open: bool,
-    /// What was noted before this changed is to be noted again.
+    /// Touches noted before this changed are to be noted again.
     stamp: u64,
 }
 
@@ -229,7 +229,7 @@ impl Pass {
         if page.epoch != self.arrays.epoch() {
             page.epoch = self.arrays.epoch();
             let owner = self.arrays.owner(thread.space, number);
-            // A block that is gone leaves its page to whoever comes after it.
+            // A block that is gone leaves its page to the next owner.
             if !matches!((page.owner, owner), (Owner::Array(_), Owner::Small | Owner::Unnamed)) {
                 page.owner = owner;
             }
@@ -239,7 +239,7 @@ impl Pass {
         }
     }
 
-    /// What the thread used so far, since threads met last, was used together.
+    /// The arrays that the thread used since threads last met were used together.
     fn meet(&mut self, thread: u32) {
         let thread = &mut self.threads[thread as usize];
         if !thread.used.is_empty() {

@@ -1,4 +1,4 @@
-//! Translation by huge pages: what the TLB is asked for, where the rest of the machine has pages as ever.
+//! Translation by huge pages: the page that the TLB is asked for, while the rest of the machine has pages as before.
 
 use machine::Machine;
 
@@ -10,15 +10,15 @@ const HUGE_BITS: u32 = 21;
 /// Tells numbers of huge pages from those of others.
 const TAG: u64 = 1 << 63;
 
-/// Numbers what a TLB may have an entry of.
+/// Numbers the pages that a TLB may have an entry for.
 pub struct HugePages {
     entries: PageTable,
     /// Pages in a huge one, as a power of two.
     shift: u32,
-    /// Whether the data at hand is to be on huge pages, and whether the page at hand is on one.
+    /// True if the current data is to be on huge pages, and if the current page is on one.
     pub asked: bool,
     pub here: bool,
-    /// What a walk takes where the TLB has an entry for each small page of a huge one; else it has one for all of it.
+    /// The time of a walk if the TLB has an entry for each small page of a huge one; else it has one for all of it.
     split: Option<Units>,
 }
 
@@ -33,7 +33,7 @@ impl HugePages {
         }
     }
 
-    /// What a walk takes for the piece at hand, where that is not what it takes elsewhere.
+    /// The time of a walk for the current piece, if it differs from the usual one.
     #[inline]
     pub fn refill(&self) -> Option<Units> {
         self.split.filter(|_| self.here)

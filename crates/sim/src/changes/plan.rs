@@ -1,4 +1,4 @@
-//! Which data changes, and how: the changes that were asked for, with names found and numbers checked.
+//! The data that changes, and how: the changes that were asked for, with names found and numbers checked.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,18 +11,18 @@ use crate::error::SimError;
 use crate::structures::{StructureId, Structures};
 use results::site::base;
 
-/// What happens to one data structure.
+/// The change of one data structure.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     pub shapes: Vec<Shape>,
-    /// How many bytes later its first block begins.
+    /// The number of bytes by which its first block begins later.
     pub shift: u64,
-    /// Whether its blocks begin at a line.
+    /// True if its blocks begin at a line.
     pub at_lines: bool,
     pub huge_pages: bool,
-    /// Whether it comes in blocks, large and small ones.
+    /// True if it comes in blocks, large and small ones.
     pub blocks: bool,
-    /// Whether it lies between the elements of others.
+    /// Set if it lies between the elements of others.
     pub joined: Option<Joined>,
 }
 
@@ -31,27 +31,27 @@ pub struct Layout {
 pub struct Joined {
     /// The number of the change that joins them.
     pub group: usize,
-    /// Where the first element of each of the structure's blocks begins that go into one room.
+    /// The place of the first element of each of the structure's blocks that go into one room.
     pub at: Vec<u64>,
 }
 
 impl Layout {
-    /// Whether its bytes go anywhere else.
+    /// Returns whether its bytes go anywhere else.
     pub fn moves(&self) -> bool {
         !self.shapes.is_empty() || self.shift > 0 || self.at_lines
     }
 
-    /// Whether nothing but [`Layout::joined`] changes where its bytes are, if anything joins it.
+    /// Returns whether only [`Layout::joined`] changes the place of its bytes, if anything joins it.
     fn agrees(&self) -> bool {
         self.joined.is_none() || self.shapes.len() == 1 && self.shift == 0 && !self.at_lines
     }
 }
 
-/// What changes.
+/// All changes.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub layouts: HashMap<StructureId, Layout>,
-    /// Whether all data is on huge pages.
+    /// True if all data is on huge pages.
     pub huge_pages: bool,
 }
 
@@ -61,7 +61,7 @@ struct Candidate {
     name: String,
     /// The name with its place, as tables show that of a variable.
     with_place: Option<String>,
-    /// Of variables; blocks are as large as they are allocated.
+    /// Of variables; blocks have the size of their allocation.
     bytes: Option<u64>,
 }
 
@@ -148,7 +148,7 @@ impl Plan {
         }
     }
 
-    /// Elements of these follow one another in turn; who is there several times joins as many blocks.
+    /// Elements of these follow one another in turn; a structure listed several times joins as many blocks.
     fn join(&mut self, group: usize, element: u64, members: &[&Candidate]) -> Result<(), String> {
         let stride = element * members.len() as u64;
         for (place, member) in members.iter().enumerate() {
@@ -226,7 +226,7 @@ pub fn new_order(
     Ok(found)
 }
 
-/// What can be changed; several structures may have one name.
+/// The structures that can be changed; several may have one name.
 fn candidates(structures: &Structures) -> Vec<Candidate> {
     let candidate = |structure| {
         let description = structures.describe(structure);
@@ -275,7 +275,7 @@ fn unknown(data: &str, structures: &Structures, candidates: &[Candidate]) -> Str
     }
 }
 
-/// What is wrong with a change, whatever the trace.
+/// Finds errors in a change that do not depend on the trace.
 fn check(change: &ProgramChange) -> Result<(), String> {
     let in_range = |what: &str, number: u64| match number {
         1..=MOST => Ok(()),
@@ -348,9 +348,9 @@ fn check_fields(element: u64, groups: &[Vec<Field>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds a change to those of a structure. `bytes`: its size, where it has one.
+/// Adds a change to those of a structure. `bytes`: its size, if it has one.
 fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u64) -> Result<(), String> {
-    // What earlier changes have made of it.
+    // The result of earlier changes.
     let before = bytes.map(|bytes| super::shape::Image::new(&layout.shapes, bytes, line));
     let before = match before {
         None => None,
@@ -422,7 +422,7 @@ fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u6
     }
 }
 
-/// What is said where a block would grow beyond all bounds.
+/// The message when a block would grow beyond all bounds.
 pub fn too_large() -> String {
     "the data would become larger than 16 TiB".to_string()
 }

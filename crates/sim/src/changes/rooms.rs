@@ -11,32 +11,32 @@ use crate::structures::StructureId;
 
 /// The first of these addresses: above those of all programs.
 const FIRST: u64 = 1 << 60;
-/// Rooms begin where the block began, within so many bytes: pages keep their colors and lines their sets.
+/// Rooms begin at the block's beginning modulo this many bytes: pages keep their colors and lines their sets.
 const APART: u64 = 2 << 20;
 /// The room of blocks that share one, however large the largest of them is.
 const SHARED: u64 = 1 << 40;
 
-/// Whose memory: an address space, and a data structure in it.
+/// The owner of memory: an address space, and a data structure in it.
 type Owner = (u32, StructureId);
 
-/// Where a block's bytes are now.
+/// The present place of a block's bytes.
 pub struct Room {
-    /// Where the block began.
+    /// The original start of the block.
     pub start: u64,
     image: Arc<Image>,
-    /// Where each part of the image is.
+    /// The place of each part of the image.
     bases: Box<[u64]>,
 }
 
 impl Room {
-    /// Where an address of the block is now, and for how many bytes on that goes on.
+    /// The present place of an address of the block, and the number of bytes that follow it there.
     pub fn find(&self, address: u64) -> (u64, u64) {
         let goes = self.image.goes(address - self.start);
         (self.bases[goes.part] + goes.offset, goes.run)
     }
 }
 
-/// Where small blocks get room, one after the other.
+/// Memory in which small blocks get room, one after the other.
 #[derive(Clone, Copy, Default)]
 struct Arena {
     next: u64,
@@ -55,7 +55,8 @@ pub struct Rooms {
     arenas: FxHashMap<(Owner, usize), Arena>,
     /// Rooms of large blocks so far.
     large: FxHashMap<Owner, u64>,
-    /// Where the rooms begin that several blocks share: by the address space, the change that joins them, and how many before.
+    /// The starts of rooms that several blocks share: by the address space, the change that joins them, and the number
+    /// before.
     shared: FxHashMap<(u32, usize, u64), u64>,
 }
 
@@ -104,7 +105,7 @@ impl Rooms {
         Some(room)
     }
 
-    /// One piece, of addresses that nobody else has.
+    /// One piece, of addresses that no other data has.
     fn large(&mut self, owner: Owner, layout: &Layout, image: &Image, start: u64) -> Option<Box<[u64]>> {
         let before = self.large.entry(owner).or_default();
         *before += 1;
@@ -135,7 +136,7 @@ impl Rooms {
         fits.then(|| [base + joined.at[place as usize]].into())
     }
 
-    /// Each part goes behind that of the block before.
+    /// Each part goes after that of the block before.
     fn small(&mut self, owner: Owner, layout: &Layout, image: &Image) -> Option<Box<[u64]>> {
         let align = match image.parts.len() {
             _ if layout.at_lines => self.line,

@@ -1,4 +1,4 @@
-//! Where the bytes of a block go when its layout is changed: arithmetic on offsets, nothing else.
+//! The new place of a block's bytes when its layout is changed: pure arithmetic on offsets.
 
 use results::Field;
 
@@ -37,7 +37,7 @@ pub struct Placed {
     at: u64,
 }
 
-/// Where an offset goes: into this part, to this offset there; and for how many bytes on it goes on like that.
+/// The new place of an offset: the part, the offset in it, and the number of bytes that follow it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Goes {
     pub part: usize,
@@ -112,7 +112,7 @@ impl Shape {
         }
     }
 
-    /// Where an offset of a block of so many bytes goes.
+    /// The new place of an offset of a block of `bytes` bytes.
     pub fn goes(&self, bytes: u64, offset: u64) -> Goes {
         let one = |offset, run| Goes { part: 0, offset, run };
         match self {
@@ -156,7 +156,7 @@ impl Shape {
     }
 }
 
-/// What a block of a certain size becomes under all changes of its layout, one after the other.
+/// The image of a block of a certain size under all changes of its layout, one after the other.
 #[derive(Debug)]
 pub struct Image {
     /// Each with the bytes that it finds, and where the parts before the last change begin in one piece.
@@ -185,7 +185,7 @@ impl Image {
         Some(image)
     }
 
-    /// Where each part begins where they make up one piece.
+    /// The start of each part, if they make up one piece.
     pub fn starts(&self, align: u64) -> Option<Vec<u64>> {
         let mut end: u64 = 0;
         let start = |bytes: &u64| {
@@ -202,7 +202,7 @@ impl Image {
         Some(starts.last()? + self.parts.last()?)
     }
 
-    /// Where an offset of the block goes.
+    /// The new place of an offset of the block.
     pub fn goes(&self, offset: u64) -> Goes {
         let mut goes = Goes {
             part: 0,

@@ -1,4 +1,4 @@
-//! Blocks of memory by where they were asked for and how large they are: what a plan of slots can distinguish.
+//! Blocks of memory by the place that asked for them and by size: as finely as a plan of slots can distinguish.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,13 +14,13 @@ const SIZES: usize = 4;
 
 /// The classes, and which live block is of which.
 pub struct Blocks {
-    /// Of each stack; `None`: nobody can name it.
+    /// For each stack; `None`: it has no name.
     places: Vec<Option<Description>>,
     classes: Vec<Class>,
     by_name: HashMap<String, Vec<ClassId>>,
     /// End and class of live blocks, by process and start.
     live: BTreeMap<(u32, u64), (u64, ClassId)>,
-    /// What was found last: process, start, end, class.
+    /// The last result: process, start, end, class.
     last: (u32, u64, u64, ClassId),
 }
 
@@ -64,7 +64,7 @@ impl Blocks {
         self.last = (0, 0, 0, 0);
     }
 
-    /// What was there has been freed unseen.
+    /// The earlier blocks there have been freed unseen.
     fn cut(&mut self, space: u32, addr: u64, end: u64) {
         while let Some((&(_, start), _)) = self.live.range((space, 0)..(space, end)).next_back()
             && self.live.get(&(space, start)).is_some_and(|(end, _)| *end > addr)
@@ -112,8 +112,8 @@ impl Blocks {
         Some(class)
     }
 
-    /// What people call a class, and the sizes that a plan knows it by: from and to, both included. Bounds between two sizes of
-    /// one place lie half way; `least`: the smallest block that there is.
+    /// The readable name of a class, and the sizes that a plan knows it by: from and to, both included. Bounds between
+    /// two sizes of one place lie half way; `least`: the smallest block that there is.
     pub fn describe(&self, class: ClassId, least: u64) -> (Description, u64, u64) {
         let of = &self.classes[class as usize];
         let others = self.classes.iter().filter(|other| other.what.name == of.what.name);

@@ -1,6 +1,6 @@
 //! The program's own code that called a library.
 //!
-//! A page that `memset` touches first is placed by whoever called it, and that is the line to change. A call stores where it
+//! A page that `memset` touches first is placed by its caller, and that is the line to change. A call stores where it
 //! returns to, so the call itself is the last reference that the program's own code made before.
 
 use std::collections::HashSet;
@@ -49,7 +49,7 @@ impl Callers {
             .filter(|location| !of_system(location) && !of_runtime(location))
             .map(|location| location.pc)
             .collect();
-        // What jumps to libraries has no name of its own: it is taken for the function before it.
+        // A jump to a library has no name of its own: it is taken for the function before it.
         let stubs = names
             .tables
             .locations
@@ -82,7 +82,7 @@ impl Callers {
         }
     }
 
-    /// A thread was made: what it does before it comes to the program's own code is for who made it.
+    /// A thread was made: its work before it reaches the program's own code is attributed to its creator.
     pub fn spawned(&mut self, by: u32, child: u32) {
         let (by, child) = (by as usize, child as usize);
         // Another program has other code at the same places.
@@ -101,7 +101,7 @@ impl Callers {
         }
     }
 
-    /// The site at which a thread left its own code, where `site` is not of it.
+    /// The site at which a thread left its own code, if `site` is not in it.
     pub fn of(&self, thread: u32, site: u32) -> Option<u32> {
         match self.own.get(site as usize) {
             Some(true) => None,
@@ -117,7 +117,8 @@ mod tests {
     use super::*;
     use crate::structures::Tables;
 
-    /// What a run-time touches, before a thread comes to its user's code or within a call, is the user's line.
+    /// Data that a run-time touches, before a thread reaches its user's code or within a call, is named by the user's
+    /// line.
     #[test]
     fn what_a_run_time_touches_first_is_named_by_the_users_line() {
         let location = |pc, function: &str, file: Option<&str>| Location {

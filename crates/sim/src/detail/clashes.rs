@@ -1,8 +1,8 @@
-//! Who takes a line from whom: for each block with sharing misses, the pairs of accesses that
-//! collided there, and how often what came of it was false sharing.
+//! The threads that take a line from each other: for each block with sharing misses, the pairs of
+//! accesses that collided there, and how often the resulting miss was false sharing.
 //!
 //! A pair is the access that missed and the write that had taken the block away. It is named when
-//! it is first seen, while its memory still belongs to whoever allocated it.
+//! it is first seen, while its memory still belongs to its allocator.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ pub struct Pair {
     pub structure: StructureId,
 }
 
-/// An access and the name of what it accessed.
+/// An access and the name of its data.
 pub struct Side {
     pub act: Act,
     pub name: String,
@@ -94,7 +94,8 @@ impl Clashes {
         let Some(takers) = self.takers.get(&place) else {
             return NO_PAIR;
         };
-        // Who missed may have written since, into a cache that does not take what is written.
+        // The core that missed may have written since, into a cache that does not allocate on
+        // writes.
         let taker = takers.iter().find(|(core, _)| *core != a.core).unwrap_or(&takers[0]).1;
         let act = Act::of(a);
         let number = match self.numbers.get(&place) {

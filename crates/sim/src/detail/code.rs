@@ -1,4 +1,4 @@
-//! What the instructions of a run are called: line of the source, function, or place in a file of code.
+//! The names of the instructions of a run: line of the source, function, or place in a file of code.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use super::evidence::STRETCH;
 use crate::causes::{Addresses, Sources};
 use results::site::base;
 
-/// What an instruction is called of which nothing is known.
+/// The name of an instruction of which nothing is known.
 pub const UNKNOWN: &str = "code unknown";
 
 /// A line of the source, else a function, else a place in a file of code.
@@ -31,7 +31,7 @@ impl Spot {
     }
 }
 
-/// What program counters are called.
+/// The names of program counters.
 pub struct Code<'a> {
     sites: &'a [Site],
     locations: HashMap<(u32, u64), &'a Location>,
@@ -56,19 +56,19 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Where the addresses of the accesses of these sites come from.
+    /// The source of the addresses of the accesses of these sites.
     pub fn addresses(&self, sites: &[u32]) -> Addresses {
         self.sources.of(sites)
     }
 
-    /// Where the instruction of a site is, as far as the program says.
+    /// The location of the instruction of a site, as far as the program says.
     pub fn location(&self, process: u32, site: u32) -> Option<&'a Location> {
         let site = self.sites.get(site as usize).filter(|site| site.pc != 0)?;
         self.locations.get(&(process, site.pc)).copied()
     }
 
-    /// The function of a program counter, and what that is inlined into, innermost first. Empty where no file of code is: unwinding
-    /// does not always end at the program's beginning.
+    /// The function of a program counter, and those that it is inlined into, innermost first. Empty if no file of code
+    /// is there: unwinding does not always end at the program's beginning.
     pub fn frames(&self, process: u32, pc: u64) -> Vec<ProfileFrame> {
         let frame = |function: &String, file: &Option<String>, line| ProfileFrame {
             function: function.clone(),
@@ -84,17 +84,18 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Where the instruction of a site is, if that is all that is known of it: neither its line nor its function.
+    /// The location of the instruction of a site, if that is all that is known of it: neither its line nor its
+    /// function.
     pub fn nameless(&self, process: u32, site: u32) -> Option<u64> {
         let pc = self.sites.get(site as usize)?.pc;
-        // Recorders call what has no name by its place: `libx.so.1+0x12f0`.
+        // Recorders name code without a name by its place: `libx.so.1+0x12f0`.
         let is_place = |function: &str| function.is_empty() || function.contains("+0x");
         let location = self.location(process, site);
         let named = location.is_some_and(|location| location.line.is_some() || !is_place(&location.function));
         (pc != 0 && !named).then_some(pc)
     }
 
-    /// What the instruction of a site is called.
+    /// The name of the instruction of a site.
     pub fn spot(&self, process: u32, site: u32) -> Spot {
         let nameless = |function: String| Spot {
             function,

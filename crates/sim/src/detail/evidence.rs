@@ -1,4 +1,4 @@
-//! What was measured of why data misses, by line of the source and structure.
+//! The measurements of why data misses, by line of the source and structure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,14 +15,14 @@ use crate::structures::{StructureId, Structures};
 
 /// Lines of the source with a structure each that are reported, those that wait longest.
 const MOST: usize = 64;
-/// Instructions of which neither line nor function is known are one place where they are so close together, in bytes: a loop
-/// that is unrolled has several.
+/// Instructions of which neither line nor function is known are one place if they are this close together, in bytes: a
+/// loop that is unrolled has several.
 pub(super) const STRETCH: u64 = 64;
 
-/// Space, structure, where the instruction is, and its site.
+/// Space, structure, location of the instruction, and its site.
 type Nameless = (u32, StructureId, u64, u32);
 
-/// A line of the source and a structure: what is added up.
+/// A line of the source and a structure: the sums.
 struct Group {
     spot: Spot,
     structure: StructureId,

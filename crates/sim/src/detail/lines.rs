@@ -1,7 +1,7 @@
 //! Misses and stall by line of the source: by the instruction that made an access, and the structure that it went to.
 //!
-//! A run counts by place in the code ([`Lines::row`]), which is one look into a table where an instruction goes on with the same
-//! structure. What the places are called is looked up at the end ([`Lines::ranked`]).
+//! A run counts by place in the code ([`Lines::row`]), which is one look into a table if an instruction goes on with
+//! the same structure. The names of the places are looked up at the end ([`Lines::ranked`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -75,7 +75,7 @@ impl Lines {
         places.map(|(row, place)| (row as u32, (place.space, place.site, place.structure)))
     }
 
-    /// The lines with the largest stall, at most so many.
+    /// The lines with the largest stall, up to the given number.
     pub fn ranked(
         &self,
         most: usize,

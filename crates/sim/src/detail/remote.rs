@@ -1,7 +1,7 @@
-//! Data that is far from those who use it: which nodes each page's misses come from, and who touched it first.
+//! Data that is far from its users: the nodes that each page's misses come from, and the thread that touched it first.
 //!
-//! Counted are the misses that go beyond all caches: what memory serves, or another cpu's dirty cache on another node. The
-//! classes are by page, the counts by page and data structure.
+//! It counts the misses that go beyond all caches: those that memory serves, or another cpu's dirty cache on another
+//! node. The classes are by page, the counts by page and data structure.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,31 +20,31 @@ const MOST_TOUCHES: usize = 3;
 
 /// A page is one node's that has so large a part of its misses: two of three.
 const OWNED: [u64; 2] = [2, 3];
-/// A page that goes from node to node has at least so many misses for each time that it does.
+/// A page that goes from node to node has at least this many misses for each time that it does.
 const STAYS: u64 = 8;
-/// A page is read by many if it has at least so many misses for each one that writes.
+/// A page is read by many if it has at least this many misses for each one that writes.
 const READ: u64 = 16;
 
-/// Who touched a page first.
+/// The first touch of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Touch {
     thread: u32,
     space: u32,
     site: u32,
-    /// Where the program's own code called that of the site, if that is a library's.
+    /// The place where the program's own code called that of the site, if that is a library's.
     caller: Option<u32>,
     node: u32,
 }
 
-/// What is known of a page beside its misses by node.
+/// Data of a page beside its misses by node.
 #[derive(Clone, Copy, Debug, Default)]
 struct PageUse {
     first: Option<Touch>,
     /// The node that missed last.
     last: u32,
-    /// Misses of the first node before another one missed: they fill the page, and do not say who uses it.
+    /// Misses of the first node before another one missed: they fill the page, and do not show its user.
     before: u64,
-    /// How often another node missed than the one before.
+    /// The number of misses by another node than the one before.
     changes: u64,
     /// Misses that write, since a second node came.
     writes: u64,
@@ -78,7 +78,7 @@ impl Remote {
         }
     }
 
-    /// Counts begin here; who touched what first stays known.
+    /// Counts begin here; first touches stay known.
     pub fn restart(&mut self) {
         for page in &mut self.pages {
             *page = PageUse {
@@ -92,7 +92,8 @@ impl Remote {
         self.data.clear();
     }
 
-    /// A miss of a cpu on `node` was served by `home`. `caller`: who called a library that makes it; `quiet`: it is not counted.
+    /// A miss of a cpu on `node` was served by `home`. `caller`: the caller of a library that makes it; `quiet`: it is
+    /// not counted.
     pub fn reached(
         &mut self,
         a: &Access,
@@ -243,7 +244,7 @@ impl Remote {
     }
 }
 
-/// What a structure has.
+/// The sums of a structure.
 struct Sum {
     local: u64,
     nodes: Vec<u64>,

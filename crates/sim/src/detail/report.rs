@@ -1,4 +1,4 @@
-//! What the detail of a run comes to: the parts of the outcome that are there where asked for.
+//! The result of the detail of a run: the parts of the outcome that exist if asked for.
 
 use results::{Collision, Misses, Page, Structure, Thread};
 
@@ -15,7 +15,7 @@ use crate::pages::PageTable;
 use results::site::base;
 
 impl Detail {
-    /// Adds what was asked for to the outcome of a run that has ended.
+    /// Adds the requested parts to the outcome of a run that has ended.
     pub fn report(mut self, run: &mut Simulated, layout: &Layout, table: &PageTable, names: &Names) {
         let classes = self.classes;
         let outcome = &mut run.outcome;
@@ -140,7 +140,7 @@ fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<Misses> {
     layout.caches.iter().zip(row.kinds()).map(of_kind).collect()
 }
 
-/// Where in the source an access is, as `file:line`.
+/// The place of an access in the source, as `file:line`.
 fn source(act: Act, code: &Code, names: &Names) -> Option<String> {
     let thread = names.tables.threads.get(act.thread as usize)?;
     let location = code.location(thread.process, act.site)?;

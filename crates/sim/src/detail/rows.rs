@@ -97,7 +97,7 @@ impl Row<'_> {
         self.0[0]
     }
 
-    /// Whether there is neither a miss nor a stall.
+    /// Returns whether there is neither a miss nor a stall.
     pub fn is_empty(self) -> bool {
         self.0.iter().all(|&figure| figure == 0)
     }

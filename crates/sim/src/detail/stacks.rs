@@ -1,13 +1,15 @@
 //! Stall by call stack.
 //!
-//! The sums by instruction and structure are exact ([`Lines`]). Samples of call stacks (`Event::Called`) say who called the function
-//! that an instruction is in. After a sample, the thread's waits in the sampled function are counted for its callers, until the
-//! function returns or [`REACH`] references were made. At the end each exact sum is divided in proportion to these waits.
+//! The sums by instruction and structure are exact ([`Lines`]). Samples of call stacks (`Event::Called`) give the
+//! callers of the function that an instruction is in. After a sample, the thread's waits in the sampled function are
+//! counted for its callers, until the function returns or [`REACH`] references were made. At the end each exact sum is
+//! divided in proportion to these waits.
 //!
 //! A long call is sampled more often than a short one, and each of its samples sees more of it. So a sample counts with its mean
 //! wait for each reference of the function: how often a stack is sampled already says how long its calls are.
 //!
-//! A core that runs ahead waits at few of its misses. Where no sample saw a wait, its misses at that instruction and structure count.
+//! A core that runs ahead waits at few of its misses. If no sample saw a wait, its misses at that instruction and
+//! structure count.
 //!
 //! A function is one of the machine code of a process: inlined code belongs to the function that it was put into.
 
@@ -28,7 +30,7 @@ mod sums;
 
 /// References after a sample for which it counts.
 const REACH: u32 = 256;
-/// No function that is known.
+/// No known function.
 const NONE: u32 = 0;
 
 /// A function of a process, by its number in [`Functions`].
@@ -41,15 +43,15 @@ pub struct Stacks {
     /// By thread: the last sample.
     samples: Vec<Sample>,
     taken: u64,
-    /// What was waited for within the samples' reach, by row of [`Lines`] and stack.
+    /// The time waited within the samples' reach, by row of [`Lines`] and stack.
     waited: HashMap<(u32, StackId), Units>,
     /// The same of misses.
     missed: HashMap<(u32, StackId), u64>,
-    /// How often each stack was sampled.
+    /// The number of samples of each stack.
     seen: HashMap<StackId, u64>,
 }
 
-/// What is looked up of a stack.
+/// The lookups of a stack.
 #[derive(Clone, Copy, Default)]
 struct Sampled {
     process: u32,
@@ -64,9 +66,9 @@ struct Sample {
     of: Sampled,
     /// References for which it still counts.
     left: u32,
-    /// Whether the reference at hand is of the sampled function.
+    /// True if the current reference is of the sampled function.
     here: bool,
-    /// References of that function so far, and what was waited for and how often it missed at rows of [`Lines`].
+    /// References of that function so far, and its waits and misses at rows of [`Lines`].
     own: u32,
     waits: Vec<(u32, Units)>,
     misses: Vec<(u32, u64)>,
@@ -140,7 +142,7 @@ impl Stacks {
         }
     }
 
-    /// References of the thread are missing here: nobody knows in which function it goes on.
+    /// References of the thread are missing here: the function in which it goes on is unknown.
     pub fn forget(&mut self, thread: u32) {
         if (thread as usize) < self.samples.len() {
             self.end(thread as usize);
@@ -196,7 +198,7 @@ impl Stacks {
         }
     }
 
-    /// The thread's sample, if the reference at hand is of the sampled function.
+    /// The thread's sample, if the current reference is of the sampled function.
     fn sampled(&mut self, thread: u32) -> Option<&mut Sample> {
         self.samples.get_mut(thread as usize).filter(|sample| sample.here)
     }
@@ -226,7 +228,7 @@ impl Stacks {
         for (&(row, stack), &misses) in &self.missed {
             by_miss.entry(row).or_default().insert(stack, misses);
         }
-        // Where nobody waited within reach, a function was called as often as it was seen to be.
+        // If there was no wait within reach, a function was called as often as it was seen to be.
         let mut by_times: HashMap<InProcess, BTreeMap<StackId, u64>> = HashMap::new();
         for (&stack, &times) in &self.seen {
             by_times.entry(in_process(stack)).or_default().insert(stack, times);

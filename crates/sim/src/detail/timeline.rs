@@ -1,8 +1,8 @@
-//! What is waited for over time: by data structure, by thread, and by place among the addresses.
+//! Waiting over time: by data structure, by thread, and by place among the addresses.
 //!
-//! Memory does not grow with the length of a run, nor with how much it touches. Time goes into [`INTERVALS`] of one length; a run
-//! that goes beyond the last makes each two of them one, twice as long. Pages go into at most [`BLOCKS`] of one length in the
-//! same way. Both lengths are powers of two, so that what is added up twice is the same as what is added up at once.
+//! Memory grows neither with the length of a run nor with the memory it touches. Time goes into [`INTERVALS`] of one
+//! length; a run that goes beyond the last makes each two of them one, twice as long. Pages go into at most [`BLOCKS`]
+//! of one length in the same way. Both lengths are powers of two, so that sums in two steps equal sums in one.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ pub struct Timeline {
     blocks: Vec<Block>,
     /// Pages of a block: 2 to this power.
     pages: u32,
-    /// By space and number of the block, and by page: which block it is.
+    /// The block's number: by space and number of the block, and by page.
     numbers: HashMap<(u32, u64), u32>,
     of_page: Vec<Option<u32>>,
 }
@@ -58,11 +58,11 @@ struct Block {
     stall: Box<Intervals>,
     misses: Box<Intervals>,
     threads: Vec<Units>,
-    /// Which structure has most of it, and by how much (Boyer and Moore's vote).
+    /// The structure that has most of it, and by how much (Boyer and Moore's vote).
     tenant: (StructureId, Units),
 }
 
-/// Where a piece went, and who made it when.
+/// The address of a piece, its thread, and its time.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub now: Units,
@@ -71,7 +71,7 @@ pub struct Place {
     /// The page's dense number.
     pub page: u32,
     pub address: u64,
-    /// Where it lies in physical memory.
+    /// Its physical address.
     pub physical: u64,
 }
 
@@ -89,7 +89,7 @@ impl Place {
 }
 
 impl Timeline {
-    /// One that begins anew; the phase at hand goes on.
+    /// A new one with empty counts; the current phase goes on.
     pub fn anew(&self) -> Timeline {
         Timeline {
             phases: self
@@ -129,7 +129,7 @@ impl Timeline {
         let block = self.block(place);
         let block = &mut self.blocks[block];
         block.misses[interval] += 1;
-        // Next to nothing beside what is waited for: it names places that nobody waits for.
+        // Next to nothing compared with waits: it names places without any wait.
         if block.tenant.0 == UNKNOWN {
             block.lives((structure(), 1));
         }
@@ -162,7 +162,7 @@ impl Timeline {
         self.moved[interval] += 1;
     }
 
-    /// A thread enters a phase. Threads that enter it together are said once.
+    /// A thread enters a phase. Threads that enter it together are reported once.
     pub fn entered(&mut self, now: Units, name: &str) {
         let is_new = self.phases.last().is_none_or(|(_, last)| last != name);
         if is_new && self.phases.len() < PHASES {
@@ -170,7 +170,7 @@ impl Timeline {
         }
     }
 
-    /// The interval of a moment; cpus whose clocks are behind the first piece's are in the first.
+    /// The interval of a moment; cpus whose clocks are before the first piece's are in the first.
     fn interval(&mut self, now: Units) -> usize {
         let since = now.saturating_sub(*self.begin.get_or_insert(now));
         while since >> self.length >= INTERVALS as u64 {
@@ -208,7 +208,7 @@ impl Timeline {
         block as usize
     }
 
-    /// Whether each block is all of a process.
+    /// Returns whether each block is all of a process.
     fn is_whole(&self) -> bool {
         self.pages + self.page_bits >= u64::BITS
     }
@@ -397,7 +397,7 @@ fn halve(row: &mut Intervals) {
     row[INTERVALS / 2..].fill(0);
 }
 
-/// What the engine reports.
+/// The engine's reports.
 impl Engine {
     /// A page was moved to another node, or copied to it, by this cpu.
     pub fn detail_moved(&mut self, cpu: u32) {

@@ -1,9 +1,9 @@
-//! Which threads use the same lines, and how often one needs what another one has.
+//! The threads that use the same lines, and how often one needs a line that another one has.
 //!
-//! Each line of data has three sets of threads: who touched it, who wrote it, and who has it as it is since it was written
-//! last. A thread that touches a line and is not in the third set gets it from the one that got it last: that is a miss of
-//! sharing where every thread has a cache of its own without end. So the graph depends on the order of the references, and
-//! on no cache. Fetches of instructions do not count.
+//! Each line of data has three sets of threads: those that touched it, those that wrote it, and those that have its
+//! contents since the last write. A thread that touches a line and is not in the third set gets it from the one that
+//! got it last: that is a miss of sharing if every thread has an infinite cache of its own. So the graph depends on the
+//! order of the references, and on no cache. Fetches of instructions do not count.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ impl Together {
         }
     }
 
-    /// Counts begin here, and what was touched before is forgotten.
+    /// Counts begin here, and earlier touches are forgotten.
     pub fn restart(&mut self) {
         self.lines.fill(0);
         self.misses.clear();
@@ -83,7 +83,7 @@ impl Together {
         let at = line * (3 * words + 1);
         if let Some(of) = self.lines.get(at..at + 3 * words) {
             let has = of[2 * words + word] & bit != 0;
-            // Alone with it, who wrote it before may write it without anybody hearing of it.
+            // A thread that is alone with it and wrote it before may write it without notice to others.
             let alone = || {
                 of[2 * words + word] == bit
                     && (words == 1 || of[2 * words..].iter().filter(|set| **set != 0).count() == 1)
@@ -109,8 +109,8 @@ impl Together {
         if of[2 * words + word] & bit == 0 {
             let known = (of[3 * words] >> 32) as StructureId;
             let mut structure = structures.lookup(touch.space, touch.named);
-            // An allocator may clear a block before it has a name (`calloc`), and puts it into a list when it comes back: what
-            // threads share is the block.
+            // An allocator may clear a block before it has a name (`calloc`), and puts it into a list when it comes
+            // back: threads share the block.
             if known != UNKNOWN && known != structure && (structure == UNKNOWN || structures.is_of_malloc(structure)) {
                 structure = known;
             }
@@ -133,7 +133,7 @@ impl Together {
     /// The graph, and how many lines each set of threads touched.
     pub fn report(&self, structures: &Structures, names: &Names) -> (SharingGraph, Vec<(ThreadSet, u64)>) {
         let words = self.words;
-        // By who touched, who wrote, and the structure.
+        // By the threads that touched, those that wrote, and the structure.
         let mut classes: HashMap<(&[u64], StructureId), u64> = HashMap::new();
         for of in self.lines.chunks_exact(3 * words + 1) {
             if of[..words].iter().any(|set| *set != 0) {
@@ -247,7 +247,7 @@ mod tests {
 
     const BLOCK: u64 = 0x5000_0000;
 
-    /// What `calloc` clears is touched before it is a block, and what `free` keeps after that.
+    /// `calloc` touches memory before it is a block, and `free` after that.
     #[test]
     fn a_block_is_named_that_its_allocator_touched_before_and_after() {
         let location = |pc, function: &str, line: Option<u32>| Location {

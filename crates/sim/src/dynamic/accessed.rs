@@ -1,4 +1,4 @@
-//! Access bits: which pages were touched since a policy looked last, and what they hold.
+//! Access bits: the pages that were touched since a policy looked last, and their contents.
 
 use policy::{Accessed, Nature};
 use trace::Thread;
@@ -13,10 +13,10 @@ pub const UNSEEN: u8 = 4;
 const EXECUTED: u8 = 8;
 const STACK: u8 = 16;
 
-/// Bytes that a process's first stack may come to have; the others are as long as they are.
+/// Bytes that a process's first stack may grow to; the others have their final length.
 const GROWTH: u64 = 8 << 20;
 
-/// What is kept for a policy that wants to know which pages are accessed.
+/// State kept for a policy that wants to know which pages are accessed.
 #[derive(Default)]
 pub struct Looks {
     every: Units,
@@ -37,7 +37,7 @@ impl Looks {
         }
     }
 
-    /// Where the stacks of these threads are.
+    /// Sets the places of these threads' stacks.
     pub fn set_stacks(&mut self, threads: &[Thread], page_bytes: u64) {
         let mut seen = Vec::new();
         for thread in threads {
@@ -96,7 +96,7 @@ impl Dynamic {
 }
 
 impl Engine {
-    /// The policy looks which pages were accessed, where it is time.
+    /// The policy looks which pages were accessed, if it is time.
     pub fn look(&mut self, cpu: u32) -> Result<(), SimError> {
         let clock = self.cpus[cpu as usize].clock;
         let Some(dynamic) = &mut self.dynamic else {

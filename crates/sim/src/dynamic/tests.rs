@@ -1,4 +1,4 @@
-//! Policies made for a test each: what is reported to them, and what their actions do.
+//! Policies, each made for one test: the reports they get, and the effects of their actions.
 
 use std::sync::{Arc, Mutex};
 
@@ -98,7 +98,7 @@ fn read(addr: u64) -> Item {
     })
 }
 
-/// What one thread's reads come to, and what was reported to the policy.
+/// The outcome of one thread's reads, and the reports to the policy.
 fn run(
     machine: Machine,
     addresses: &[u64],
@@ -201,7 +201,7 @@ impl Policy for Mover {
     }
 }
 
-/// Threads 0 and 2 are of cpu 0, where 2 waits; thread 1 ends at once. Where 2 is moved, each cpu has one.
+/// Threads 0 and 2 are of cpu 0, where 2 waits; thread 1 ends at once. When 2 is moved, each cpu has one.
 #[test]
 fn a_thread_that_is_taken_out_of_a_queue_is_not_counted_there() {
     let runnable: Arc<Mutex<Vec<Vec<u32>>>> = Arc::default();

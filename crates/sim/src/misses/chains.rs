@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn a_write_of_any_cpu_ends_all_chains_of_its_page() {
-        // Page 0: cpu 0 reads three times, cpu 1 once, then cpu 1 writes; cpu 0 reads twice to the end.
-        // Page 1: cpu 0 reads four times, which nobody ends. Fetches and TLB misses do not count.
+        // Page 0: cpu 0 reads three times, cpu 1 once, then cpu 1 writes; cpu 0 reads twice to the end. Page 1: cpu 0
+        // reads four times, and nothing ends that chain. Fetches and TLB misses do not count.
         let misses = [
             (0, 0, READ),
             (0, 1, READ),

@@ -1,5 +1,5 @@
-//! Which pages are hot (Verghese96, figure 7.2): how many of the misses the pages with most of them take, and whether TLB
-//! misses find the same pages.
+//! The hot pages (Verghese96, figure 7.2): the share of the misses that the pages with most of them take, and whether
+//! TLB misses find the same pages.
 
 use policy::MissLevel;
 

@@ -19,16 +19,15 @@ use crate::simulate;
 use super::stream::{FirstTouch, MissStream};
 
 /// Simulates a trace under first touch and writes down the misses of the outermost cache and of the TLB. Policies of
-/// `config`, and what it wants reported, do not matter.
+/// `config`, and its requested reports, do not matter.
 pub fn record(trace: &Trace, config: &Config, progress: Progress) -> Result<MissStream, SimError> {
     let scribe = Scribe::default();
     let run = simulate::simulate_trace_with(trace, &plain(config), named(&scribe)?, progress)?;
     Ok(scribe.stream(run.outcome))
 }
 
-/// The same for [`replay`](super::replay): processes share the pages of files that nobody writes to, and threads go to the next cpu
-/// where the configuration says so. Returns how many pages fewer
-/// that makes, too.
+/// The same for [`replay`](super::replay): processes share the pages of files that no process writes to, and threads go
+/// to the next cpu if the configuration says so. Also returns by how many pages that reduces them.
 ///
 /// Errors: a policy of `config` cannot be replayed ([`is_replayable`]); the trace holds windows of a run.
 pub fn record_to_replay(trace: &Trace, config: &Config, progress: Progress) -> Result<(MissStream, usize), SimError> {
@@ -60,7 +59,8 @@ pub fn record_to_replay(trace: &Trace, config: &Config, progress: Progress) -> R
     Ok((stream, shared))
 }
 
-/// Errors: a part of the policy chooses something else than homes, or goes by what a stream of misses does not have.
+/// Errors: a part of the policy chooses something else than homes, or depends on data that a stream of misses does not
+/// have.
 pub fn is_replayable(policy: &Name) -> Result<(), SimError> {
     let said = policy.of(Kind::Home).filter(|entry| entry.traits.summaries);
     if let Some(said) = said {
@@ -122,13 +122,13 @@ pub fn best_homes(stream: &MissStream, machine: &Machine) -> BestHomes {
     BestHomes::new(homes)
 }
 
-/// Keeps what the policy that it gives out hears.
+/// Keeps the events that its policy is told.
 #[derive(Clone, Default)]
 pub struct Scribe(Arc<Mutex<MissStream>>);
 
 impl Scribe {
-    /// First touch, with the colors that another part of the name chooses, which writes down what it hears. A part that wants
-    /// hints goes without.
+    /// First touch, with the colors that another part of the name chooses, which records the events that it is told. A
+    /// part that wants hints gets none.
     pub fn policy(&self, name: &Name) -> Result<Box<dyn Policy>, SimError> {
         let places = policy::build(name, &[])?;
         Ok(Box::new(Listener {
@@ -137,7 +137,7 @@ impl Scribe {
         }))
     }
 
-    /// What it wrote down of a run that has ended.
+    /// Its record of a run that has ended.
     pub fn stream(self, run: results::Outcome) -> MissStream {
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stream = std::mem::take(&mut *written);
@@ -148,7 +148,7 @@ impl Scribe {
 
 struct Listener {
     scribe: Scribe,
-    /// Where pages go: a color that is not said would be the same for all, and their lines in each other's way.
+    /// The places of pages: a color left open would be the same for all, and their lines would conflict.
     places: Box<dyn Policy>,
 }
 

@@ -47,8 +47,9 @@ pub fn replay_with(
     Ok(host.outcome(stream, name))
 }
 
-/// What all cpus together wait for memory and spend on moving pages from miss number `from` on, in nanoseconds, under each
-/// policy of `config` and with pages where the misses before have left them: what is left once a run has warmed up.
+/// The time that all cpus together wait for memory and spend on moving pages from miss number `from` on, in
+/// nanoseconds, under each policy of `config`, with pages where the misses before have left them: the time of a run
+/// that has warmed up.
 pub fn waits_from(stream: &MissStream, config: &Config, from: usize) -> Result<Vec<u64>, SimError> {
     let one = |spec: &PolicySpec| {
         let (name, policy) = (spec.name.to_string(), policy::build(&spec.name, &spec.sets)?);
@@ -89,8 +90,8 @@ fn host(stream: &MissStream, config: &Config, name: &str, mut policy: Box<dyn Po
     Ok(host)
 }
 
-/// Where a page is: the node of its first copy, which those use that have none of their own, and [`REPLICATED`]. Two bytes,
-/// so that all of them stay in a cache of the host.
+/// The place of a page: the node of its first copy, which cpus without a copy of their own use, and [`REPLICATED`]. Two
+/// bytes, so that all of them stay in a cache of the host.
 type Home = u16;
 
 /// There are other copies.
@@ -105,7 +106,7 @@ struct Host {
     /// Node of each cpu.
     nodes: Vec<u8>,
     pages: Vec<Home>,
-    /// Of replicated pages: bit n: node n has a copy.
+    /// For replicated pages: bit n: node n has a copy.
     copies: Vec<u128>,
     /// Misses of each cpu, by the node that served them.
     served: Vec<u64>,
@@ -263,7 +264,7 @@ impl Host {
         }
     }
 
-    /// Whether the policy hears of this one.
+    /// Returns whether the policy is told of this one.
     #[inline]
     fn sampled(&mut self, level: MissLevel) -> bool {
         let (every, seen) = match level {
@@ -310,7 +311,7 @@ impl Host {
         self.act(stream, cpu, page);
     }
 
-    /// What the policy wants done when a page is missed on.
+    /// Carries out the policy's actions on a miss.
     #[inline]
     fn act(&mut self, stream: &MissStream, cpu: usize, page: usize) {
         if self.actions.is_empty() {
@@ -323,7 +324,7 @@ impl Host {
         self.actions = actions;
     }
 
-    /// A write finds copies: one is left, whatever the policy says.
+    /// A write finds copies: one is left, regardless of the policy.
     fn written(&mut self, stream: &MissStream, miss: Miss) {
         let (cpu, page) = (miss.cpu() as usize, miss.page() as usize);
         let touched = Touched {
@@ -338,7 +339,7 @@ impl Host {
         self.collapse(cpu, page, Some(self.nodes[cpu].into()), self.costs.collapse_ns);
     }
 
-    /// `near`: where the page is probably to be found.
+    /// `near`: the page's likely place.
     fn carry_out(&mut self, stream: &MissStream, cpu: usize, action: Action, near: usize) {
         let find = |page: policy::Page| stream.number_of(page, near).filter(|&page| page < self.pages.len());
         match action {
@@ -451,8 +452,8 @@ impl Host {
         }
     }
 
-    /// The run under first touch with other memory times. Cpus wait in proportion to the latencies: what they overlapped,
-    /// or waited for contention and dirty lines, they do as in that run.
+    /// The run under first touch with other memory times. Cpus wait in proportion to the latencies: overlap, and waits
+    /// for contention and dirty lines, are as in that run.
     fn outcome(mut self, stream: &MissStream, name: &str) -> Outcome {
         self.used.change(0, self.world.now_ns);
         let mut run = stream.run.clone();
@@ -514,7 +515,7 @@ impl Host {
     }
 }
 
-/// Misses that a cpu's own node served, and others, and what they take by the latencies alone.
+/// Misses that a cpu's own node served, and others, and their time by the latencies alone.
 struct Counted {
     local: u64,
     remote: u64,

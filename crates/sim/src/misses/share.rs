@@ -1,5 +1,5 @@
-//! What a simulation of separate address spaces leaves out of a stream: pages that processes share, and threads that the
-//! system moves.
+//! Adds effects to a stream that a simulation of separate address spaces leaves out: pages that processes share, and
+//! threads that the system moves.
 
 use policy::{MissLevel, Page};
 use rustc_hash::FxHashMap;
@@ -11,9 +11,10 @@ use super::stream::{FirstTouch, Miss, MissStream};
 type Key = (u32, u64);
 
 impl MissStream {
-    /// Pages of files that several processes have mapped become one, where nobody writes to them: program text, constants,
-    /// databases that are read. (The first write makes a private mapping's page a process's own; of shared mappings that are
-    /// written a trace says nothing, and they stay apart.) Returns how many pages fewer there are.
+    /// Pages of files that several processes have mapped become one, if no process writes to them: program text,
+    /// constants, databases that are read. (The first write makes a private mapping's page a process's own; a trace
+    /// says nothing about shared mappings that are written, and they stay apart.) Returns how many pages fewer there
+    /// are.
     pub fn share_files(&mut self, modules: &[Module], page_bytes: u64) -> usize {
         let mut written = vec![false; self.pages.len()];
         for (touch, written) in self.pages.iter().zip(&mut written) {

@@ -1,4 +1,4 @@
-//! The misses of a run, in the order in which they happened, and what else a policy can be told of that run.
+//! The misses of a run, in the order in which they happened, and the other data of that run for a policy.
 
 use policy::{MissLevel, Page};
 use results::Outcome;
@@ -104,7 +104,7 @@ pub struct MissStream {
     /// The pages in the order of their first touch, which numbers them.
     pub pages: Vec<FirstTouch>,
     pub misses: Vec<Miss>,
-    /// What the simulation of that run came to.
+    /// The outcome of the simulation of that run.
     pub run: Outcome,
     /// The number of each page.
     numbers: FxHashMap<Page, u32>,
@@ -146,7 +146,7 @@ impl MissStream {
         self.numbers.get(&page).map(|&number| number as usize)
     }
 
-    /// What a cpu's misses took in that run by the latencies alone.
+    /// The time of a cpu's misses in that run by the latencies alone.
     pub fn latencies(&self, cpu: u32, node: u32, memory: &Memory) -> Units {
         let own = self.served.iter().filter(|((by, _), _)| *by == cpu);
         own.map(|(&(_, from), count)| count * memory.latency(node, from)).sum()
@@ -162,7 +162,7 @@ pub(super) mod tests {
     pub const FETCH: (MissLevel, bool, bool) = (MissLevel::Cache, false, true);
     pub const TLB: (MissLevel, bool, bool) = (MissLevel::Tlb, false, false);
 
-    /// A stream by hand: so many pages, and misses of page, cpu and kind, a microsecond apart.
+    /// A stream by hand: `pages` pages, and misses of page, cpu and kind, a microsecond apart.
     pub fn stream(pages: u64, misses: &[(u64, u32, (MissLevel, bool, bool))]) -> MissStream {
         let mut stream = MissStream::default();
         let page = |number| Page { space: 0, number };

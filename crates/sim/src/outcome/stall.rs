@@ -1,4 +1,4 @@
-//! What cpus waited for in caches and memory, by why.
+//! The waits of cpus for caches and memory, by reason.
 
 use results::StallByClass;
 
@@ -7,7 +7,7 @@ use crate::counts::{CacheCounts, Class};
 
 const PARTS: usize = 9;
 
-/// One cpu's, whose caches counted `counts`. `stall`: what is reported of all parts together, in nanoseconds.
+/// One cpu's, whose caches counted `counts`. `stall`: the reported total of all parts, in nanoseconds.
 pub fn by_class(spent: &Spent, counts: &[CacheCounts], classes: bool, stall: u64) -> StallByClass {
     let upgrade: Units = counts.iter().map(|counts| counts.upgrade_stall).sum();
     let late: Units = counts.iter().map(|counts| counts.late_stall).sum();

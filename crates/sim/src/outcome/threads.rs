@@ -1,4 +1,4 @@
-//! Sets of threads, and what is known of the lines that several touch.
+//! Sets of threads, and data on the lines that several touch.
 
 use results::SharingGraph;
 
@@ -32,13 +32,13 @@ impl ThreadSet {
         (0..64 * WORDS as u32).filter(|thread| self.has(*thread))
     }
 
-    /// Whether some thread is in both.
+    /// Returns whether some thread is in both.
     pub fn meets(&self, other: &ThreadSet) -> bool {
         self.0.iter().zip(other.0).any(|(a, b)| a & b != 0)
     }
 }
 
-/// Which threads share which lines.
+/// The threads that share each line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharing {
     pub graph: SharingGraph,

@@ -1,4 +1,4 @@
-//! What occupied the bus.
+//! The transfers that occupied the bus.
 
 use results::Bus;
 

@@ -1,4 +1,4 @@
-//! When a piece is asked for: what it waits for before anything is looked up, on processors that overlap.
+//! The time of a piece's request: its waits before any lookup, on processors that overlap.
 
 use trace::Op;
 
@@ -10,7 +10,7 @@ use crate::lookup::SetLine;
 use crate::pieces::{Access, Who};
 
 impl Engine {
-    /// Where a piece takes its turn, if sets have turns.
+    /// The set in which a piece takes its turn, if sets or banks have turns.
     fn turn_of(&self, a: &Access, op: Op) -> Option<SetLine> {
         let lane = &self.overlap.as_ref()?.lanes[a.who.cpu as usize];
         lane.sets.as_ref().filter(|_| op != Op::Fetch)?;
@@ -38,7 +38,7 @@ impl Engine {
         let lane = &mut overlap.lanes[a.who.cpu as usize];
         let entered = lane.entered(clock, cpu.passed, period, window, ahead);
         overlap.at_hand.entered = entered;
-        // The pieces of a reference begin together, whatever waits for them.
+        // The pieces of a reference begin together, even if others wait for them.
         if first || !overlap.depends.is_known(a.pc_site) {
             overlap.at_hand.address = overlap.depends.address(a.who.thread, a.pc_site);
         }
@@ -58,7 +58,7 @@ impl Engine {
             }
         };
         let refill = match tlb_missed {
-            // What is far comes from memory while the walker goes on to other walks.
+            // Far entries come from memory while the walker goes on to other walks.
             true => {
                 let held = refill_here.min(overlap.walk);
                 lane.walk(begins, held) + (refill_here - held)
@@ -81,7 +81,7 @@ impl Engine {
             a.now = match turn {
                 Some(turn) => turn,
                 None if near => begins,
-                None => sets.takes(place, by, a.now),
+                None => sets.takes(place, a.virtual_address >> overlap.line_bits, by, a.now),
             };
             if matches!(op, Op::Write | Op::Modify) {
                 sets.write(place, by);
@@ -109,7 +109,7 @@ impl Engine {
         Some(entered.max(known).max(lane.room(address >> overlap.line_bits)))
     }
 
-    /// What a prefetch of the program brought last is on its way like any other line.
+    /// The line that a prefetch of the program brought last is on its way like any other line.
     pub fn prefetch_requested(&mut self, cpu: u32, address: u64) {
         if let Some(overlap) = &mut self.overlap {
             overlap.lanes[cpu as usize].request(address >> overlap.line_bits, overlap.comes.at);

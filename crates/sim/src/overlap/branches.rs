@@ -1,4 +1,4 @@
-//! Branches that are foretold wrongly: until one knows its way, nothing behind it enters.
+//! Mispredicted branches: until one is resolved, no later instruction enters.
 //!
 //! The input knows how many there are before the references of a site, and which loads decide their way, but not which
 //! ones they are. So they come at equal distances: item 11 of "A processor that overlaps" in the contract.
@@ -30,7 +30,7 @@ struct Of {
 }
 
 impl Branches {
-    /// `None` where all branches are foretold rightly.
+    /// `None` if all branches are predicted correctly.
     pub fn new(machine: &Machine, mispredictions: &[Misprediction], depends: &mut Depends) -> Option<Branches> {
         let takes = units(machine.core?.misprediction_ns);
         let sites = mispredictions.iter().map(|one| one.site as usize + 1).max()?;
@@ -63,7 +63,7 @@ impl Branches {
         number.map(|number| *number as usize)
     }
 
-    /// A reference of a site follows: what the mispredictions before it take, if there are any.
+    /// A reference of a site follows. Returns the time of the mispredictions before it, if there are any.
     #[inline(always)]
     pub fn mispredicted(&mut self, cpu: u32, site: u32) -> Option<Units> {
         let number = self.number(site)?;

@@ -1,7 +1,8 @@
-//! Which sites wait for which, and when the loads came that they wait for.
+//! The sites that each site waits for, and the times at which the loads came that they wait for.
 //!
-//! A site that others wait for, or that a change of the program is about, has a number. By thread and number is kept what the
-//! next load that waits for it has to wait for: the last load, or where several chains are followed in turn, one before it.
+//! A site that others wait for, or that a change of the program is about, has a number. By thread and number it keeps
+//! the load that the next dependent load has to wait for: the last load, or if several chains are followed in turn, one
+//! before it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,12 +10,12 @@ use trace::Dependence;
 
 use crate::clock::Units;
 
-/// What changes of the program make of loads, by site. The numbers are at least 1.
+/// The effect of changes of the program on loads, by site. The numbers are at least 1.
 #[derive(Clone, Debug, Default)]
 pub struct Loads {
-    /// What waits for these waits for the load so many before.
+    /// Sites that wait for these wait for the load this many before.
     pub chains: HashMap<u32, usize>,
-    /// These are asked for so many loads ahead.
+    /// These are asked for this many loads ahead.
     pub ahead: HashMap<u32, usize>,
 }
 
@@ -26,25 +27,25 @@ pub struct Depends {
     on: Vec<(Vec<u32>, bool)>,
     /// By site: its number.
     numbers: Vec<u32>,
-    /// By number: what a change makes of it.
+    /// By number: its change.
     changed: Vec<Option<Changed>>,
-    /// By thread and number: when the load came that is waited for.
+    /// By thread and number: the time at which the awaited load came.
     came: Vec<Vec<Units>>,
-    /// By thread and number: which of all loads the last one was.
+    /// By thread and number: the ordinal among all loads of the last one.
     order: Vec<Vec<u64>>,
     loads: u64,
-    /// By thread: the latest of those times that there ever was.
+    /// By thread: the latest of those times so far.
     latest: Vec<Units>,
-    /// By thread and number: times of the last loads of what is changed, the oldest in front.
+    /// By thread and number: times of the last loads of changed sites, the oldest in front.
     last: Vec<Vec<VecDeque<Units>>>,
 }
 
 /// How a change has a site's loads wait. The numbers are at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Changed {
-    /// What waits for it waits for the load so many before.
+    /// Sites that wait for it wait for the load this many before.
     Chains(usize),
-    /// Its loads begin when the load so many before would have begun.
+    /// Its loads begin when the load this many before would have begun.
     Ahead(usize),
 }
 
@@ -89,20 +90,20 @@ impl Depends {
         number.map(|number| *number as usize)
     }
 
-    /// Whether others wait for a site, or a change is about it.
+    /// Returns whether others wait for a site, or a change is about it.
     #[inline(always)]
     pub fn is_known(&self, site: u32) -> bool {
         self.number_of(site).is_some()
     }
 
-    /// Whether a change is about the site, so that each of its loads matters later.
+    /// Returns whether a change is about the site, so that each of its loads matters later.
     #[inline]
     pub fn is_changed(&self, site: u32) -> bool {
         self.number_of(site)
             .is_some_and(|number| self.changed[number].is_some())
     }
 
-    /// Whether a site waits for itself, as a locked instruction does.
+    /// Returns whether a site waits for itself, as a locked instruction does.
     #[inline]
     pub fn is_own(&self, site: u32) -> bool {
         let Some(number) = self.number_of(site) else {
@@ -112,7 +113,7 @@ impl Depends {
         on.is_some_and(|(on, _)| on.contains(&(number as u32)))
     }
 
-    /// When what a site's address comes from has come.
+    /// The time at which the source of a site's address has come.
     #[inline]
     pub fn address(&self, thread: u32, site: u32) -> Units {
         match self.on.get(site as usize) {
@@ -164,7 +165,7 @@ impl Depends {
             self.order.resize(of + 1, Vec::new());
             self.latest.resize(of + 1, 0);
         }
-        // Many threads never run what others wait for.
+        // Many threads never run loads that others wait for.
         if self.came[of].is_empty() {
             self.came[of] = vec![0; self.changed.len()];
             self.order[of] = vec![0; self.changed.len()];

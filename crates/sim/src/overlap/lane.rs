@@ -1,4 +1,4 @@
-//! One cpu that overlaps: how far the entering of its instructions is ahead of its clock, and what is on its way.
+//! One cpu that overlaps: the lead of the entering of its instructions over its clock, and the lines on their way.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,7 +12,7 @@ use crate::clock::{Units, units};
 pub struct Lane {
     /// Its clock less the time of its instructions, as it should be if nothing else moved it.
     level: Units,
-    /// What it was held up for since something else did.
+    /// Its delays since something else delayed it.
     held_up: Units,
     /// The same by instruction, for those that may still be under way, and their sum.
     recent: VecDeque<HeldUp>,
@@ -85,7 +85,8 @@ impl Lane {
         }
     }
 
-    /// Whether nothing else has moved the clock since the lane's figures were kept; if so, they begin anew.
+    /// Returns whether nothing else has moved the clock since the lane's figures were kept. If something has, they are
+    /// reset.
     #[inline]
     pub fn is_as_left(&mut self, clock: Units, instruction: u64, period: Units) -> bool {
         let level = clock.wrapping_sub(instruction.wrapping_mul(period));
@@ -126,13 +127,14 @@ impl Lane {
         self.sum += time;
     }
 
-    /// The lower bound of when the last instruction entered, by what is kept.
+    /// The lower bound of the time at which the last instruction entered, from the kept data.
     #[inline]
     pub fn entered_at_the_earliest(&self, clock: Units, ahead: Units) -> Units {
         clock.saturating_sub(self.sum + ahead)
     }
 
-    /// The last instruction enters at `at` at the earliest, where it would have entered before. Returns how long that moves the clock on.
+    /// The last instruction enters at `at` at the earliest, if it would have entered before. Returns by how much that
+    /// moves the clock.
     pub fn enters_at(&mut self, clock: Units, at: Units) -> Units {
         if at < clock {
             self.held_up = clock - at;
@@ -144,14 +146,14 @@ impl Lane {
         at - clock
     }
 
-    /// From when on there is room for a request of a line.
+    /// The time from which there is room for a request of a line.
     #[inline]
     pub fn room(&self, line: u64) -> Units {
         let first = |of: &BinaryHeap<Reverse<Units>>| of.peek().map_or(0, |Reverse(at)| *at);
         first(&self.requests).max(first(&self.banks[bank(line)]))
     }
 
-    /// How long a page walk takes from `begins` on, the wait for a walker included.
+    /// The time of a page walk that begins at `begins`, the wait for a walker included.
     #[inline]
     pub fn walk(&mut self, begins: Units, refill: Units) -> Units {
         let Some(mut first) = self.walks.peek_mut().filter(|_| refill > 0) else {
@@ -161,7 +163,7 @@ impl Lane {
         first.0 - begins
     }
 
-    /// How much later a line comes that is asked for at `asked`, by an instruction that entered at `entered`.
+    /// The delay of a line that is asked for at `asked`, by an instruction that entered at `entered`.
     #[inline]
     pub fn line_turn(&mut self, whence: Whence, asked: Units, entered: Units) -> Units {
         let line = match whence {
@@ -223,7 +225,7 @@ impl Lines {
     }
 }
 
-/// Lines are of so many banks, one after the other.
+/// Lines belong to this many banks, one after the other.
 const BANKS: usize = 4;
 
 fn bank(line: u64) -> usize {
@@ -247,13 +249,14 @@ mod tests {
             huge_memory_line_ns: 0.0,
             store_buffer: 1,
             set_refill_ns: 0.0,
+            bank_refill_ns: 0.0,
             set_rewrite_ns: 0.0,
             misprediction_ns: 0.0,
         };
         Lane::new(&core, 0, None)
     }
 
-    /// Of runs of instructions, those that have ended are forgotten one by one, and no more are kept than are under way.
+    /// Runs of instructions that have ended are forgotten one by one, and no more are kept than are under way.
     #[test]
     fn what_has_ended_is_forgotten() {
         let (mut lane, mut clock) = (lane(), 0);

@@ -83,7 +83,7 @@ impl Schedule<'_> {
                 };
                 items -= done;
                 if let Some(dynamic) = &mut self.engine.dynamic {
-                    // No cpu has a queue here that would be shorter than others'.
+                    // Here no cpu has a queue that would be shorter than others'.
                     dynamic.allowed.clear();
                     for (number, to, _) in std::mem::take(&mut dynamic.moves) {
                         self.threads[number as usize].cpu = to;

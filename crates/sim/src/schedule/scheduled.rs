@@ -1,4 +1,4 @@
-//! Turns where a scheduler decides: what it is told, and how its decisions are carried out.
+//! Turns under a scheduler: its input, and how its decisions are carried out.
 
 use super::Schedule;
 use crate::clock::Units;
@@ -32,7 +32,7 @@ impl Schedule<'_> {
         true
     }
 
-    /// Carries out what was decided at `now`, when `woken` became ready.
+    /// Carries out the decisions made at `now`, when `woken` became ready.
     pub(super) fn follow(&mut self, decisions: Decisions, woken: Option<u32>, now: Units) {
         for (cpu, number) in decisions.given {
             let cpu = cpu as usize;

@@ -1,4 +1,4 @@
-//! Whose turn it is on a cpu: its queue, slices, threads that become ready, end, or go to another cpu.
+//! Turns on a cpu: its queue, slices, threads that become ready, end, or go to another cpu.
 
 use std::collections::VecDeque;
 
@@ -17,12 +17,12 @@ pub(super) struct Turns {
     pub began: Units,
     /// When it had nothing to run last, as teams were then.
     pub idle: Mark,
-    /// What it waited, as imbalance, and was time without a team if the program turns out to have teams.
+    /// Its waits that counted as imbalance, and become time without a team if the program turns out to have teams.
     pub before_teams: Units,
 }
 
 impl Schedule<'_> {
-    /// Who is ready from the start takes its place.
+    /// Threads that are ready from the start take their places.
     pub(super) fn begin(&mut self) {
         let ready = |number: &u32| self.threads[*number as usize].state == State::Ready;
         let ready: Vec<u32> = (0..self.threads.len() as u32).filter(ready).collect();
@@ -196,11 +196,11 @@ impl Schedule<'_> {
             let turns = &mut self.turns[from];
             if turns.running == Some(number) {
                 turns.running = None;
-                // It ends what it does first.
+                // It first ends its current action.
                 now = now.max(self.engine.cpus[from].clock);
             } else {
                 turns.queue.retain(|&other| other != number);
-                // Who runs there goes on, so that nobody else counts anew.
+                // The thread that runs there goes on, so that no other count changes.
                 self.count_runnable(from);
             }
             self.ready(number, now);
@@ -208,8 +208,8 @@ impl Schedule<'_> {
         }
     }
 
-    /// After an item of a thread: where threads move and its time has come, it goes to the cpu where it is to be by now.
-    /// Returns whether it left this one.
+    /// After an item of a thread: if threads move and its time has come, it goes to its next cpu. Returns whether it
+    /// left this one.
     pub(super) fn move_on(&mut self, cpu: usize, number: u32) -> bool {
         let Some(every) = self.moving else { return false };
         let now = self.engine.cpus[cpu].clock;
@@ -233,8 +233,8 @@ impl Schedule<'_> {
         true
     }
 
-    /// Nobody can go on: those who wait at the first place of a window do so all the same, or, where nobody waits at one, the
-    /// waiting thread of the lowest number.
+    /// No thread can go on: those that wait at the first place of a window do so all the same, or, if none waits at
+    /// one, the waiting thread of the lowest number.
     pub(super) fn break_deadlock(&mut self) -> bool {
         if let Some(place) = self.meeting.first() {
             let clocks = self.engine.cpus.iter().map(|cpu| cpu.clock);

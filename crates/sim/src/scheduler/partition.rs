@@ -8,11 +8,11 @@ pub struct Partition {
 
 struct Program {
     name: u32,
-    /// How many of its threads want a cpu.
+    /// The number of its threads that want a cpu.
     wants: u32,
     dealt: u32,
     cpus: Vec<u32>,
-    /// Where it runs if it was dealt no cpu.
+    /// The cpu on which it runs if it was dealt none.
     guest: Option<u32>,
 }
 
@@ -24,14 +24,14 @@ impl Partition {
         }
     }
 
-    /// Whether the program's threads may run on the cpu.
+    /// Returns whether the program's threads may run on the cpu.
     pub fn has(&self, program: u32, cpu: u32) -> bool {
         let found = self.programs.iter().find(|other| other.name == program);
         found.is_some_and(|program| program.guest == Some(cpu) || program.cpus.contains(&cpu))
     }
 
-    /// So many threads more of a program want a cpu, or fewer: the cpus are divided anew. `was`: whether a thread of a program that
-    /// wants a cpu was on this one last.
+    /// `more` further threads of a program want a cpu, or fewer: the cpus are divided again. `was`: returns whether a
+    /// thread of a program that wants a cpu was on this one last.
     pub fn wants(&mut self, program: u32, more: i32, was: impl Fn(u32, u32) -> bool) {
         let known = self.programs.iter().position(|other| other.name == program);
         let at = known.unwrap_or_else(|| {
@@ -75,7 +75,7 @@ impl Partition {
         }
     }
 
-    /// Programs that have fewer cpus than they were dealt take those that nobody has.
+    /// Programs that have fewer cpus than they were dealt take the free ones.
     fn take(&mut self, was: impl Fn(u32, u32) -> bool) {
         let owned: Vec<u32> = self.programs.iter().flat_map(|program| program.cpus.clone()).collect();
         let mut free: Vec<u32> = (0..self.cpus).filter(|cpu| !owned.contains(cpu)).collect();
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(of(&partition, 0), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
-    /// A thread that waits for another's end gives its own cpu up and gets it back: nobody has to go elsewhere.
+    /// A thread that waits for another's end gives its own cpu up and gets it back: no thread has to go elsewhere.
     #[test]
     fn cpus_of_threads_that_want_none_are_given_up_first() {
         let mut partition = Partition::new(4);
@@ -158,7 +158,7 @@ mod tests {
         let cpus: Vec<Vec<u32>> = (0..5).map(|program| of(&partition, program)).collect();
         assert_eq!(cpus, [[0], [1], [0], [1], [0]]);
         partition.wants(0, -2, nowhere);
-        // The third is now dealt the cpu that nobody has, not as a guest.
+        // The third is now dealt the free cpu, not as a guest.
         assert_eq!(of(&partition, 1), [1]);
         assert_eq!(of(&partition, 2), [0]);
         // The fourth is at an even place by now.

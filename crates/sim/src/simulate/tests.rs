@@ -122,7 +122,7 @@ fn what_placement_decides_is_not_split() {
     assert!(!front::can_split(&machine, Order::Recorded, 2, input.traits()));
 }
 
-/// An input that counts what is asked for again, or that gives nothing again.
+/// An input that counts the batches asked for again, or that gives nothing again.
 struct Counted<'a> {
     input: crate::input::StreamsInput<'a>,
     again: Option<&'a std::sync::atomic::AtomicU32>,

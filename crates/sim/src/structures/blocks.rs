@@ -1,4 +1,4 @@
-//! Ranges of addresses that do not overlap, and who owns each.
+//! Ranges of addresses that do not overlap, and the owner of each.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl Span {
     }
 }
 
-/// What lies at an address: a span, or nothing from `start` to `end`.
+/// The contents of an address: a span, or nothing from `start` to `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Span(Span),
@@ -46,8 +46,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Adds a span. What it covers of older ones is theirs no longer (their release was not
-    /// seen, or they were mapped over); `lost` is called for each such part.
+    /// Adds a span. Older spans lose the parts that it covers (their release was not seen, or they
+    /// were mapped over); `lost` is called for each such part.
     pub fn insert(&mut self, span: Span, mut lost: impl FnMut(Span)) {
         if span.bytes() == 0 {
             return;

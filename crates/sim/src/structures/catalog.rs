@@ -11,18 +11,18 @@ use super::{Description, Place, StructureId, StructureKind, Tables, UNKNOWN};
 /// Structures of one allocation site, one for each kind of allocation.
 const KINDS: u32 = 4;
 
-/// What has its place from the start to the end of a run, by process.
+/// Data with a fixed place from the start to the end of a run, by process.
 #[derive(Debug, Default)]
 pub struct Fixed {
     /// Declared arrays over symbols.
     pub named: Sorted,
     pub stacks: Sorted,
     pub files: Sorted,
-    /// Where a process's first stack can grow to; it is as long as it was at the start.
+    /// The room for growth of a process's first stack; it is as long as it was at the start.
     pub growth: Sorted,
 }
 
-/// Bytes that a process's first stack may come to have.
+/// Bytes that a process's first stack may grow to.
 const GROWTH: u64 = 16 << 20;
 
 pub struct Catalog {
@@ -32,7 +32,7 @@ pub struct Catalog {
     /// The site of each of the trace's stacks.
     site_of: Vec<u32>,
     fixed: Vec<Fixed>,
-    /// Where a process has no tables of its own: the process that it was copied from.
+    /// If a process has no tables of its own: the process that it was copied from.
     parents: Vec<Option<u32>>,
     /// The process whose tables a process uses: its own, or those of an ancestor.
     owners: Vec<u32>,
@@ -124,7 +124,7 @@ impl Catalog {
         self.spaces.get(thread as usize).copied()
     }
 
-    /// The structure of what a stack allocates.
+    /// The structure of a stack's allocations.
     pub fn site(&self, stack: StackId, kind: Allocation) -> StructureId {
         let kind = match kind {
             Allocation::Heap => 0,
@@ -250,7 +250,7 @@ impl Fixed {
     };
 }
 
-/// A process without symbols, arrays and modules has what its parent has: it was forked.
+/// A process without symbols, arrays and modules has its parent's: it was forked.
 pub(super) fn parents(tables: &Tables) -> Vec<Option<u32>> {
     let mut own = vec![false; tables.processes.len()];
     let named = tables.symbols.iter().map(|symbol| symbol.process);

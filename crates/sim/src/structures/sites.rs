@@ -33,20 +33,19 @@ impl Site {
     }
 }
 
-/// From so many different callers on, a frame without a name is taken for a wrapper.
+/// From this many different callers on, a frame without a name is taken for a wrapper.
 const WRAPPER_CALLERS: usize = 4;
 
-/// What malloc maps for itself: blocks in use have names of their own, so this is what it keeps
-/// between them.
+/// Memory that malloc maps for itself: blocks in use have names of their own, so this is what it keeps between them.
 const MALLOC: &str = "malloc's own memory";
 
-/// The same of Go's runtime: its heap between the objects, stacks of goroutines, what the collector keeps.
+/// The same of Go's runtime: its heap between the objects, stacks of goroutines, the collector's own data.
 const GO: &str = "memory of Go's runtime";
 
 /// The same of a library that takes malloc's place.
 const OWN: &str = "own memory of ";
 
-/// Whether a site of this name is what an allocator maps for itself.
+/// Returns whether a site of this name is memory that an allocator maps for itself.
 pub fn is_allocators_own(name: &str) -> bool {
     name == MALLOC || name == GO || name.strip_prefix(OWN).is_some_and(is_allocator_library)
 }
@@ -70,7 +69,7 @@ pub fn find(tables: &Tables) -> (Vec<Site>, Vec<u32>) {
     (sites, site_of)
 }
 
-/// The same, but blocks that different places ask one place for are kept apart by who asked:
+/// The same, but if different places ask one place for blocks, these are kept apart by the caller:
 /// `team_memory ← make_matrix (makea.c:31)`. Stacks without a site have none.
 pub fn find_callers(tables: &Tables) -> Vec<Option<Site>> {
     let names = Names::new(tables);
@@ -110,7 +109,7 @@ enum Part {
     /// The program's own wrapper of the allocator.
     Wrapper,
     Program,
-    /// Not a place in a program: the end of what could be unwound.
+    /// Not a place in a program: the end of the unwound part.
     Nowhere,
 }
 
@@ -147,7 +146,7 @@ impl<'a> Names<'a> {
         let wrappers = || (0..parts.len()).filter(|&at| parts[at] == Part::Wrapper);
         let wrapper = wrappers().find(known).or(wrappers().next());
         let program = parts.iter().position(|part| *part == Part::Program);
-        // Where a wrapper was inlined into main, what called main is next; it wants no memory.
+        // If a wrapper was inlined into main, the caller of main is next; it wants no memory.
         let program = program.filter(|&at| wrapper.is_none() || self.function(stack, at) != START);
         let Some(chosen) = program.or(wrapper) else {
             // The libraries' own: which one says enough.
@@ -156,7 +155,7 @@ impl<'a> Names<'a> {
             let name = module.map_or_else(|| self.function(stack, place), |module| base(&module.path).to_string());
             return Some(Site::named(name));
         };
-        // What the program called to get the memory, if that is worth saying.
+        // The function that the program called to get the memory, if that is worth saying.
         let called = match wrapper.filter(|&wrapper| wrapper < chosen && known(&wrapper)) {
             Some(wrapper) => Some(wrapper),
             None => chosen
@@ -219,7 +218,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// What each frame is. A nameless frame inside a wrapper is part of it.
+    /// The role of each frame. A nameless frame inside a wrapper is part of it.
     fn parts(&self, stack: &Stack) -> Vec<Part> {
         let mut parts: Vec<_> = stack
             .frames
@@ -235,7 +234,7 @@ impl<'a> Names<'a> {
         parts
     }
 
-    /// What memory is called that an allocator asked the kernel for, and gives the program in blocks of which each has a
+    /// The name of memory that an allocator asked the kernel for, and gives the program in blocks of which each has a
     /// name of its own.
     fn allocators_own(&self, stack: &Stack) -> Option<String> {
         if self.is_mallocs(stack) {
@@ -259,7 +258,7 @@ impl<'a> Names<'a> {
         is_allocator_library(base(&module.path)).then(|| format!("{}{}", OWN, base(&module.path)))
     }
 
-    /// Whether malloc asked the kernel for this memory.
+    /// Returns whether malloc asked the kernel for this memory.
     fn is_mallocs(&self, stack: &Stack) -> bool {
         let function = |at: usize| {
             let frame = stack.frames.get(at)?;
@@ -337,5 +336,5 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Where a program begins, which is the C library's code linked into it.
+/// The start of a program, which is the C library's code linked into it.
 const START: &str = "_start";

@@ -407,7 +407,7 @@ fn a_mapped_file_is_named_by_its_path() {
 }
 
 proptest! {
-    /// Against a table with one owner per byte: what is remembered is never out of date.
+    /// Against a table with one owner per byte: remembered answers are never out of date.
     #[test]
     fn lookups_follow_allocations_and_frees(
         steps in prop::collection::vec((0u64..6000, 1u64..3000, 0u32..3, 0u32..4), 1..120),
@@ -433,7 +433,7 @@ proptest! {
                 for byte in start..start + bytes {
                     owner[byte as usize] = Some((site, start));
                 }
-                // What is left of an older block on the right begins anew.
+                // The rest of an older block on the right gets a new number.
                 let end = (start + bytes) as usize;
                 if let Some(old) = before[end].filter(|_| before[end] == before[end - 1]) {
                     for byte in (end..10_000).take_while(|&byte| before[byte] == Some(old)) {

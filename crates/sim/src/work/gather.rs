@@ -13,7 +13,7 @@ use crate::error::SimError;
 /// A thread's stream, from any place to any other.
 pub struct Reader {
     stream: ThreadStream,
-    /// Where each piece of the stream begins, and where the last ends.
+    /// The start of each piece of the stream, and the end of the last.
     starts: Vec<At>,
     batch: Batch,
     /// The piece that the batch holds.
@@ -30,8 +30,8 @@ impl Reader {
         })
     }
 
-    /// Calls `take` for what lies between two places, piece by piece: references, events, and what to take off
-    /// the `at` of an event to count from the first of these references.
+    /// Calls `take` for the part between two places, piece by piece: references, events, and the number to subtract
+    /// from the `at` of an event to count from the first of these references.
     pub fn read(
         &mut self,
         from: At,
@@ -53,7 +53,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Where the piece that holds what comes after a place ends.
+    /// The end of the piece that holds the data after a place.
     pub fn end_of_piece(&self, place: At) -> At {
         self.starts[piece_at(&self.starts, place) + 1]
     }
@@ -97,7 +97,7 @@ impl Reader {
     }
 }
 
-/// Where each piece of a thread's stream begins, and where the last ends.
+/// The start of each piece of a thread's stream, and the end of the last.
 pub fn starts(trace: &Trace, thread: u32) -> Vec<At> {
     let mut here = At::default();
     let mut starts = vec![here];
@@ -109,20 +109,20 @@ pub fn starts(trace: &Trace, thread: u32) -> Vec<At> {
     starts
 }
 
-/// The piece that holds what comes after `place`, which is not the end of the stream.
+/// The piece that holds the data after `place`, which is not the end of the stream.
 pub fn piece_at(starts: &[At], place: At) -> usize {
     starts.partition_point(|start| *start <= place) - 1
 }
 
-/// What a bucket may hold.
+/// The limits of a bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     pub refs: u64,
     pub events: u64,
 }
 
-/// How many of the segments from place `first` of the new order on, at most `count`, make the next bucket: at
-/// least one, which may be larger than the room.
+/// The number of segments from place `first` of the new order on, at most `count`, that make the next bucket: at least
+/// one, which may be larger than the room.
 pub fn bucket(source: &Source, first: usize, count: usize, room: Room) -> usize {
     let (mut refs, mut events) = (0, 0);
     for taken in 0..count {
@@ -196,7 +196,7 @@ pub fn gather(
     Ok(())
 }
 
-/// Appends what lies between two places.
+/// Appends the part between two places.
 pub fn append(reader: &mut Reader, from: At, to: At, batch: &mut Batch) -> Result<(), SimError> {
     reader.read(from, to, |refs, events, before| {
         let here = batch.refs.len() as u32;

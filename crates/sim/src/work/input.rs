@@ -23,7 +23,7 @@ const BATCH: usize = 1 << 16;
 
 pub struct ReorderedInput {
     reordered: Arc<Reordered>,
-    /// Gives what the trace has besides the streams.
+    /// Gives the trace's data besides the streams.
     plain: TraceInput,
     about: Vec<ThreadAbout>,
     ahead: Vec<Option<ReadAhead>>,
@@ -124,7 +124,7 @@ impl ReadAhead {
                 take: &take,
             };
             if let Err(Stop::Failed(error)) = maker.stream(&reordered, stream) {
-                // Who waits for the stream may have gone.
+                // The thread that waits for the stream may have gone.
                 let _ = give.send(Err(error));
             }
         };
@@ -148,7 +148,7 @@ impl ReadAhead {
         };
         let used = std::mem::replace(batch, next?);
         if let Some(empty) = &self.empty {
-            // Where nobody takes it any more, its memory is freed.
+            // If its receiver is gone, its memory is freed.
             let _ = empty.try_send(used);
         }
         Ok(true)
@@ -157,7 +157,7 @@ impl ReadAhead {
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        // Closing the channels is what ends the other thread.
+        // Closing the channels ends the other thread.
         self.full.take();
         self.empty.take();
         if let Some(thread) = self.thread.take() {
@@ -169,7 +169,7 @@ impl Drop for ReadAhead {
 /// Why a stream is not put together any further.
 enum Stop {
     Failed(SimError),
-    /// Nobody wants the rest.
+    /// The rest is not needed.
     Unwanted,
 }
 
@@ -182,7 +182,7 @@ impl From<SimError> for Stop {
 /// Bytes from the recorded stack to a worker's, times the worker's number: more than there are addresses.
 const APART: u64 = 1 << 48;
 
-/// A worker calls on a stack of its own, where the recorded thread had but one.
+/// A worker calls on a stack of its own, while the recorded thread had only one.
 struct Stack {
     low: u64,
     bytes: u64,
@@ -190,7 +190,7 @@ struct Stack {
 }
 
 impl Stack {
-    /// Where the trace does not give the thread's stack, workers share it.
+    /// If the trace does not give the thread's stack, workers share it.
     fn of(reordered: &Reordered, stream: u32) -> Option<Stack> {
         let threads = reordered.trace.threads();
         let worker = (stream as usize + 1)
@@ -264,7 +264,7 @@ impl Maker<'_> {
 
     fn span(&mut self, reader: &mut Reader, mut from: At, to: At) -> Result<(), Stop> {
         while from < to {
-            // Long spans go over piece by piece without being copied; what lies around them is copied.
+            // Long spans are passed on piece by piece without being copied; the rest around them is copied.
             let end = reader.end_of_piece(from).min(to);
             if end.refs - from.refs >= BATCH as u64 / 2 {
                 self.hand_over(0)?;
@@ -289,7 +289,7 @@ impl Maker<'_> {
         });
     }
 
-    /// Gives the batch away if it has so many references, or anything at all where that is 0.
+    /// Gives the batch away if it has `least` references, or any content at all if that is 0.
     fn hand_over(&mut self, least: usize) -> Result<(), Stop> {
         let Batch { refs, events } = &self.batch;
         let many = refs.len() + events.len();

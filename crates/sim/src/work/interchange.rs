@@ -1,8 +1,9 @@
-//! The iterations of a loop nest in another order: what a change `interchange` puts in order.
+//! The iterations of a loop nest in another order: the work of a change `interchange`.
 //!
-//! README.md, "Changes", says what an iteration and a sweep are. An iteration begins with each reference of the instruction that
-//! walks, or, in an unrolled loop, of those that do; a sweep is as long as these come to no element twice. One pass over the input finds them, in recorded order, because
-//! which data an address is depends on what all threads allocated so far.
+//! README.md, "Changes", defines an iteration and a sweep. An iteration begins with each reference of the instruction
+//! that walks, or, in an unrolled loop, of those that do; a sweep lasts until these reach an element a second time. One
+//! pass over the input finds them, in recorded order, because the data at an address depends on the allocations of all
+//! threads so far.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use crate::error::SimError;
 use crate::input::Input;
 use crate::structures::{StructureId, Structures};
 
-/// References without the walk between two iterations, beyond which what follows is other work.
+/// References without the walk between two iterations, beyond which other work follows.
 const GAP: u64 = 1 << 16;
 /// Iterations that are kept in memory, 24 bytes each, of all instructions that may be the one that walks.
 const MOST: usize = 1 << 25;
@@ -29,21 +30,21 @@ const PAGE: u64 = 4096;
 
 /// Loops whose iterations are to be ordered.
 pub struct Interchange {
-    /// What is walked over.
+    /// The data walked over.
     pub data: FxHashSet<StructureId>,
-    /// What the input's addresses are called.
+    /// The names of the input's addresses.
     pub structures: Structures,
     /// The instructions of the line that walks, by site.
     pub sites: FxHashSet<u32>,
 }
 
-/// One thread's iterations: where each begins and what it comes to first; where sweeps end.
+/// One thread's iterations: the start of each and its first access; the ends of sweeps.
 #[derive(Debug, Default)]
 pub struct Sweeps {
     begins: Vec<(At, u64)>,
-    /// After so many iterations, and where.
+    /// The number of iterations before each end, and its place.
     ends: Vec<(usize, At)>,
-    /// How long the stream is.
+    /// The length of the stream.
     pub all: At,
 }
 
@@ -56,21 +57,21 @@ impl Sweeps {
     }
 }
 
-/// What one instruction does in one thread.
+/// The accesses of one instruction in one thread.
 #[derive(Debug, Default)]
 struct Walk {
     sweeps: Sweeps,
-    /// Where it was last, in the sweep at hand.
+    /// Its last place in the current sweep.
     last: Option<At>,
     /// By page, in which sweep, and which bytes it came to.
     visited: FxHashMap<u64, (usize, Box<[u64; (PAGE / 64) as usize]>)>,
     sweep: usize,
-    /// By the number of the meeting, where it was last before threads met.
+    /// By the number of the meeting, its last place before threads met.
     met: BTreeMap<u64, At>,
 }
 
 impl Walk {
-    /// The instruction comes to an address.
+    /// The instruction accesses an address.
     fn comes(&mut self, here: At, address: u64) {
         let far = self.last.is_some_and(|last| here.refs - last.refs > GAP);
         if far || !self.is_new(address) {
@@ -84,7 +85,7 @@ impl Walk {
         });
     }
 
-    /// Whether the sweep was not there yet; it was, from now on.
+    /// Returns whether the sweep was not there yet; it was, from now on.
     fn is_new(&mut self, address: u64) -> bool {
         let page = self.visited.entry(address / PAGE);
         let (sweep, bytes) = page.or_insert_with(|| (self.sweep, Box::new([0; (PAGE / 64) as usize])));
@@ -129,11 +130,11 @@ impl Walk {
     }
 }
 
-/// What is found in a pass.
+/// The findings of a pass.
 struct Finder<'a> {
     of: &'a Interchange,
     threads: usize,
-    /// By site of the line, what it does in each thread.
+    /// By site of the line, its accesses in each thread.
     walks: FxHashMap<u32, Vec<Walk>>,
     /// The instruction that walks, and then those of the same unrolled loop.
     chosen: Vec<u32>,
@@ -228,8 +229,8 @@ fn which(walks: &FxHashMap<u32, Vec<Walk>>) -> Vec<u32> {
     all
 }
 
-/// The other instructions of an unrolled loop: each comes to one place between two of the walk's, and all of them divide its
-/// step into equal parts.
+/// The other instructions of an unrolled loop: each accesses one place between two of the walk's, and all of them
+/// divide its step into equal parts.
 fn unrolled(walking: u32, of: &[Walk], walks: &FxHashMap<u32, Vec<Walk>>) -> Vec<u32> {
     let Some(step) = usual(of.iter().flat_map(Walk::steps)) else {
         return Vec::new();
@@ -241,7 +242,7 @@ fn unrolled(walking: u32, of: &[Walk], walks: &FxHashMap<u32, Vec<Walk>>) -> Vec
     };
     let mut others: Vec<(u64, u32)> = walks.iter().filter_map(between).collect();
     others.sort_unstable();
-    // What reads and writes the same place is one access of the loop.
+    // A read and a write of the same place are one access of the loop.
     others.dedup_by_key(|(apart, _)| *apart);
     let parts = others.len() as u64 + 1;
     let equal = (1..)
@@ -267,7 +268,7 @@ fn usual(differences: impl Iterator<Item = i64>) -> Option<i64> {
     (count as f64 >= USUAL * f64::from(all)).then_some(difference)
 }
 
-/// What several instructions do in each thread, as one did it all.
+/// The accesses of several instructions in each thread, as if one did them all.
 fn together(mut of_sites: Vec<Vec<Walk>>) -> Vec<Walk> {
     if of_sites.len() < 2 {
         return of_sites.pop().unwrap_or_default();
@@ -307,7 +308,7 @@ mod tests {
         At { refs, events: 0 }
     }
 
-    /// Down each column, by so many instructions in turn; other references come between.
+    /// Down each column, by `instructions` instructions in turn; other references come between.
     fn down(instructions: u64) -> FxHashMap<u32, Vec<Walk>> {
         let mut walks: FxHashMap<u32, Vec<Walk>> = FxHashMap::default();
         for iteration in 0..COLUMNS * ROWS {

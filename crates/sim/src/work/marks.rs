@@ -5,14 +5,14 @@
 
 use trace::Event;
 
-/// A place in a thread's stream: so many of its references and events come before it.
+/// A place in a thread's stream: the number of its references and events before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct At {
     pub refs: u64,
     pub events: u64,
 }
 
-/// Whether work on both sides of an event cannot change places.
+/// Returns whether work on both sides of an event cannot change places.
 pub fn meets(event: &Event) -> bool {
     match event {
         Event::WorkBegin { .. }
@@ -44,7 +44,7 @@ pub fn meets(event: &Event) -> bool {
     }
 }
 
-/// Who hears of items and runs, in the order of the stream.
+/// Receives items and runs, in the order of the stream.
 pub trait Runs {
     type Error;
     /// The next item of the present run begins at `begin`.
@@ -59,9 +59,9 @@ pub struct Marks {
     gap: u64,
     /// Events so far.
     events: u64,
-    /// The item at hand: where it began, and its hints.
+    /// The current item: its start, and its hints.
     open: Option<(At, Vec<u64>)>,
-    /// Where the last item of the present run ended.
+    /// The end of the last item of the present run.
     ended: Option<At>,
     /// Items that stay where they are, because threads meet in them or their end is missing.
     pub fixed: u64,
@@ -87,7 +87,7 @@ impl Marks {
         self.events += 1;
         match event {
             Event::WorkBegin { hints } => {
-                // Items do not nest: a beginning ends the item at hand.
+                // Items do not nest: a beginning ends the current item.
                 self.close(here, runs)?;
                 if self.ended.is_some_and(|ended| refs - ended.refs > self.gap) {
                     self.end_run(runs)?;
@@ -134,7 +134,7 @@ impl Marks {
 mod tests {
     use super::*;
 
-    /// Runs as text: where each item begins, and where the run ends.
+    /// Runs as text: the start of each item, and the end of the run.
     #[derive(Default)]
     struct Text(String);
 

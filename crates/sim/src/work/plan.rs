@@ -11,20 +11,20 @@ use super::tile::Items;
 /// Bytes of a table of bins that is kept from run to run.
 const TABLE: usize = 1 << 14;
 
-/// What the runs are put in order by.
+/// The rules by which the runs are put in order.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub shape: Shape,
     pub tour: Tour,
     /// See [`Marks::new`].
     pub gap: u64,
-    /// How many streams the items of the one thread are dealt to.
+    /// The number of streams that the items of the one thread are dealt to.
     pub workers: u32,
     /// The first of the tickets that no event of the input has.
     pub ticket: u64,
 }
 
-/// What a stream is made of, in order.
+/// The parts of a stream, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
     /// A piece of the source's stream as it is.
@@ -35,7 +35,7 @@ pub enum Part {
     Event(Event),
 }
 
-/// Where the items of a thread lie, and their new order.
+/// The places of a thread's items, and their new order.
 #[derive(Debug, Default)]
 pub struct Source {
     /// Segment `s` reaches from `cuts[s]` to `cuts[s + 1]`. A run's last cut begins no segment.
@@ -87,7 +87,7 @@ pub struct Planner {
     ticket: u64,
 }
 
-/// The plan of the thread at hand.
+/// The plan of the current thread.
 struct OfThread<'a> {
     rules: &'a Rules,
     counts: &'a mut PlanCounts,
@@ -98,7 +98,7 @@ struct OfThread<'a> {
     bins: Bins,
     /// The bin of each item of the present run.
     bin_of: Vec<BinId>,
-    /// What is in the stream's parts so far.
+    /// The end of the stream's parts so far.
     done: At,
 }
 
@@ -327,7 +327,7 @@ impl OfThread<'_> {
         let mut ends = ends.iter().copied().peekable();
         for hand in 1..=hands {
             let due = (u128::from(all) * u128::from(hand) / u128::from(hands)) as u64;
-            // A bin goes to whoever has room for half of it.
+            // A bin goes to any worker with room for half of it.
             while let Some(&end) = ends.peek() {
                 let bin: u64 = (at..end).map(refs).sum();
                 if hand < hands && sum + bin / 2 > due {
@@ -343,7 +343,7 @@ impl OfThread<'_> {
         shares
     }
 
-    /// What lies between what is done and `to` stays as it is.
+    /// Everything between `done` and `to` stays as it is.
     fn span(&mut self, to: At) {
         if self.done < to {
             let from = self.done;

@@ -1,5 +1,5 @@
-//! What changes of the work's order have in common: one pass over the input in recorded order, because which data an address
-//! is depends on what all threads allocated so far.
+//! The common part of changes of the work's order: one pass over the input in recorded order, because the data at an
+//! address depends on the allocations of all threads so far.
 
 use trace::{Event, Ref};
 
@@ -9,7 +9,7 @@ use crate::held::Places;
 use crate::input::{Input, Run};
 use crate::structures::Structures;
 
-/// Who hears of a pass. Threads are those of the input, by their numbers.
+/// Receives the events of a pass. Threads are those of the input, by their numbers.
 pub trait Listener {
     /// A thread's next reference, `here` in its stream, of an address space.
     fn reference(&mut self, thread: usize, here: At, space: u32, r: &Ref, structures: &mut Structures);

@@ -1,9 +1,9 @@
 //! A trace whose items are too scattered is written once more, bucket by bucket.
 //!
-//! Gathering a bucket decodes every piece of the trace that holds one of its items. Where items of a
-//! bucket lie in pieces of their own, the same pieces would be decoded for many buckets. Then one pass
-//! over the trace deals its items to the buckets, each a thread of a temporary trace, which is about as
-//! large as the trace. Either way what is done grows with the trace's length and not faster.
+//! Gathering a bucket decodes every piece of the trace that holds one of its items. If items of a bucket lie in pieces
+//! of their own, the same pieces would be decoded for many buckets. Then one pass over the trace deals its items to the
+//! buckets, each a thread of a temporary trace, which is about as large as the trace. Either way the work grows with
+//! the trace's length and not faster.
 
 use tempfile::NamedTempFile;
 use trace::{Header, Process, Thread, Trace, Writer};
@@ -15,7 +15,7 @@ use crate::error::SimError;
 /// How many times the references of the items may be decoded before it is better to write them once more.
 pub const SCATTERED: u64 = 4;
 
-/// Where the spilled buckets are.
+/// The place of the spilled buckets.
 pub struct Spilled {
     pub trace: Trace,
     /// Of each stream of the plan, its first bucket; its others follow in order.
@@ -86,7 +86,7 @@ fn cost(trace: &Trace, thread: u32, source: &Source, of: &[u32], count: u32) -> 
         while here < to {
             let piece = piece_at(&starts, here);
             let bucket = bucket as usize;
-            // What the bucket before has decoded last is still there.
+            // The last piece that the bucket before has decoded is still there.
             let before = bucket.checked_sub(1).map(|before| last[before]);
             let there = last[bucket] == piece || last[bucket] == usize::MAX && before == Some(piece);
             last[bucket] = piece;
@@ -99,8 +99,8 @@ fn cost(trace: &Trace, thread: u32, source: &Source, of: &[u32], count: u32) -> 
     (decoded, taken)
 }
 
-/// Writes the buckets of a plan to a temporary file, where that is better than to gather them from the trace.
-/// `scattered`: see [`SCATTERED`].
+/// Writes the buckets of a plan to a temporary file, if that is better than to gather them from the trace. `scattered`:
+/// see [`SCATTERED`].
 pub fn spill(trace: &Trace, plan: &Plan, room: Room, scattered: u64) -> Result<Option<Spilled>, SimError> {
     let buckets = buckets(plan, room)?;
     let (mut decoded, mut taken) = (0u64, 0u64);
@@ -109,7 +109,7 @@ pub fn spill(trace: &Trace, plan: &Plan, room: Room, scattered: u64) -> Result<O
         decoded += more;
         taken += own;
     }
-    // So many buckets are of short runs, which lie close together.
+    // This many buckets consist of short runs, which lie close together.
     let many = buckets.count as usize > trace::limits::THREADS;
     if many || decoded <= taken.saturating_mul(scattered) {
         return Ok(None);

@@ -75,7 +75,7 @@ impl Write for Shared {
     }
 }
 
-/// Where the threads of traces have their stacks.
+/// The stacks of the threads of traces.
 const STACK: (u64, u64) = (100, 900);
 
 /// The streams as a trace of many short chunks.
@@ -234,7 +234,7 @@ fn workers_that_cannot_be_are_refused() {
     assert!(refused(1, &recorded).contains("--order clock"));
 }
 
-/// A thread's stream: items, what lies between them, and what ends runs.
+/// A thread's stream: items, references between them, and events that end runs.
 fn items() -> impl Strategy<Value = Vec<Item>> {
     let piece = prop_oneof![
         12 => (prop::collection::vec(0u64..80, 0..4), 0usize..6).prop_map(|(hints, refs)| {

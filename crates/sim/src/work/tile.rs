@@ -1,7 +1,7 @@
-//! Work that nobody marked, cut by the data that it uses: what a change `tile` puts in order.
+//! Work without marks, cut by the data that it uses: the work of a change `tile`.
 //!
-//! README.md, "Changes", says what an item is. One pass over the input finds them, in recorded order, because which data
-//! an address is depends on what all threads allocated so far.
+//! README.md, "Changes", defines an item. One pass over the input finds them, in recorded order, because the data at an
+//! address depends on the allocations of all threads so far.
 
 use std::collections::HashSet;
 
@@ -13,12 +13,12 @@ use crate::error::SimError;
 use crate::input::Input;
 use crate::structures::{StructureId, Structures};
 
-/// References without the data between two that use it, beyond which what follows is other work.
+/// References without the data between two that use it, beyond which other work follows.
 const GAP: u64 = 1 << 16;
 /// Items that are kept in memory, 24 bytes each.
 const MOST: usize = 1 << 26;
 
-/// What a thread's stream is cut into.
+/// The parts that a thread's stream is cut into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// An item begins, which uses the block of data with this number.
@@ -31,9 +31,9 @@ enum Cut {
 #[derive(Debug, Default)]
 pub struct Items {
     cuts: Vec<Cut>,
-    /// How long the stream is.
+    /// The length of the stream.
     pub all: At,
-    /// The block of the item at hand, and where it was used last.
+    /// The block of the current item, and the place of its last use.
     open: Option<(u64, At)>,
 }
 
@@ -64,7 +64,7 @@ impl Items {
         self.open = Some((block, last));
     }
 
-    /// The item at hand is the last of its run.
+    /// The current item is the last of its run.
     fn end(&mut self) {
         if let Some((_, last)) = self.open.take() {
             self.cuts.push(Cut::End(last));
@@ -72,7 +72,7 @@ impl Items {
     }
 }
 
-/// What is found in a pass.
+/// The findings of a pass.
 struct Finder<'a> {
     data: &'a HashSet<StructureId>,
     bytes: u64,

@@ -10,7 +10,7 @@ use sim::Scheduling;
 use crate::oracle::engine;
 use crate::reference::{self, Choices, Program};
 
-/// What is chosen beyond machine, program and policy.
+/// The choices beyond machine, program and policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// Parameters of policies, `policy.parameter=value`.
@@ -20,16 +20,16 @@ pub struct Setup<'a> {
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
     pub slice_ns: u64,
-    /// Which cpus threads are given.
+    /// The cpus that threads are given.
     pub schedule: Scheduling,
     /// The first cpu of each thread.
     pub placement: Option<&'a [u32]>,
-    /// What the code of a barrier takes.
+    /// The time of the code of a barrier.
     pub barrier_ns: u32,
     /// Phases between which is counted.
     pub from_phase: Option<&'a str>,
     pub to_phase: Option<&'a str>,
-    /// What is changed of the program.
+    /// The changes of the program.
     pub changes: &'a [ProgramChange],
 }
 
@@ -75,7 +75,7 @@ pub fn model(machine: &Machine, program: &Program, policy: &str, setup: &Setup) 
     Some(outcome.json(machine, setup.classes))
 }
 
-/// Where the engine's object differs from the model's in a field that the model has.
+/// The places at which the engine's object differs from the model's in a field that the model has.
 pub fn differences(model: &Value, engine: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", model, engine, &mut found);
@@ -100,7 +100,7 @@ fn compare(at: &str, model: &Value, engine: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The outcome that both come to; `None` if the machine has too few page frames, on which they must agree as well.
+/// The outcome on which both agree; `None` if the machine has too few page frames, on which they must agree as well.
 pub fn agree(
     machine: &Machine,
     program: &Program,

@@ -1,10 +1,10 @@
 //! Real programs: the same references through cachegrind and through the engine.
 //!
-//! Lackey prints the references that cachegrind simulates: both instrument the same way, and with fixed
-//! addresses two runs of one program make the same references. So cachegrind's figures can be had a
-//! second time from lackey's output with cachegrind's rules, which [`Rule::Once`] writes down. Where
-//! cachegrind and the contract differ by design, the second set of figures is computed by the contract's rule
-//! ([`Rule::Pieces`]) and nothing else changed: it must be the engine's, to the last miss.
+//! Lackey prints the references that cachegrind simulates: both instrument the same way, and with fixed addresses two
+//! runs of one program make the same references. So cachegrind's figures can be had a second time from lackey's output
+//! with cachegrind's rules, which [`Rule::Once`] writes down. If cachegrind and the contract differ by design, the
+//! second set of figures is computed by the contract's rule ([`Rule::Pieces`]) with nothing else changed: it must be
+//! the engine's, to the last miss.
 //!
 //! The one difference: an access that straddles two lines is one access and at most one miss for
 //! cachegrind, which after a miss looks both lines up in the last level. The contract cuts it
@@ -101,7 +101,7 @@ impl Lru {
 /// References, first-level misses, last-level misses: of instructions, reads, writes. In the order of cachegrind's summary.
 type Figures = [u64; 9];
 
-/// What lackey printed, simulated by plain lists. `straddling` counts the accesses of two lines.
+/// Lackey's output, simulated by plain lists. `straddling` counts the accesses of two lines.
 fn simulate(log: &str, geometry: &Geometry, rule: Rule, straddling: &mut u64) -> Figures {
     let (mut i1, mut d1, mut ll) = (Lru::new(geometry.i1), Lru::new(geometry.d1), Lru::new(geometry.ll));
     let mut figures = Figures::default();
@@ -118,7 +118,7 @@ fn simulate(log: &str, geometry: &Geometry, rule: Rule, straddling: &mut u64) ->
         let (address, size) = place.split_once(',').expect("an address and a size");
         let address = u64::from_str_radix(address, 16).expect("an address");
         let size: u64 = size.trim().parse().expect("a size");
-        // Cachegrind takes what is longer than a line (a saved floating-point state) as a line long.
+        // Cachegrind treats an access longer than a line (a saved floating-point state) as a line long.
         let size = match (rule, of) {
             (Rule::Once, 3..) => size.min(LINE),
             _ => size,

@@ -147,7 +147,7 @@ fn what_fits_is_without_conflicts() {
     }
 }
 
-/// The same from the trace, where nothing is said: the arrays are heap blocks, which one thread has filled before.
+/// The same from the trace, without a description: the arrays are heap blocks, which one thread has filled before.
 #[test]
 fn a_trace_shows_what_nobody_says() {
     const ROUNDS: u64 = 5;
@@ -189,7 +189,7 @@ fn a_trace_shows_what_nobody_says() {
     assert_eq!(per_cpu(1), 32 * LINES);
     // Filling takes 64 pages through a cache of 32: of its own half, cpu 0 may have to read every line once more.
     assert!(per_cpu(0) <= 64 * LINES + 32 * LINES, "{}", per_cpu(0));
-    // By page coloring each half would come anew in each round.
+    // By page coloring each half would be fetched again in each round.
     let outcome = both::run_recorded(&machine, &program, "page-coloring");
     outcome.cache_of(1, "L1", "misses", ROUNDS * 32 * LINES);
 }
@@ -252,7 +252,7 @@ fn under_pressure_hints_are_honoured_as_far_as_frames_allow() {
         (&cdpc["pages"], &cdpc["asked"], &cdpc["honoured"]),
         (&8.into(), &8.into(), &8.into())
     );
-    // Eight frames of eight colors: the first process gets what it asks for, the second what is left.
+    // Eight frames of eight colors: the first process gets the ones it asks for, the second the rest.
     let outcome = both::run(&machine(2, 8, 8), &program, "cdpc");
     let cdpc = &outcome.value()["cdpc"];
     assert_eq!((&cdpc["asked"], &cdpc["honoured"]), (&8.into(), &4.into()));
@@ -260,7 +260,7 @@ fn under_pressure_hints_are_honoured_as_far_as_frames_allow() {
     assert_eq!((&hints["placed"], &hints["honoured"]), (&8.into(), &4.into()));
 }
 
-/// What cannot be read or cannot be is counted, reported and left out; what else was said is followed.
+/// Statements that cannot be read or cannot be valid are counted, reported and left out; the others are followed.
 #[test]
 fn malformed_summaries_are_reported() {
     let machine = machine(2, 8, 0);
@@ -278,7 +278,7 @@ fn malformed_summaries_are_reported() {
     halves(&mut program, 2);
     let outcome = both::run(&machine, &program, "cdpc");
     let cdpc = &outcome.value()["cdpc"];
-    // Nothing that can be used was said: the trace is looked at. Two arrays of 8 pages without a name are too small.
+    // No statement is usable: the trace is looked at. Two arrays of 8 pages without a name are too small.
     assert_eq!(
         (&cdpc["from"], &cdpc["malformed_summaries"]),
         (&"trace".into(), &3.into()),
@@ -342,7 +342,7 @@ fn each_process_has_its_own_hints() {
         0,
         &a_loop("up", 1, 4, vec![summary("a", A, 4, Communication::None)]),
     );
-    // Of the second process page A + 2 is alone first: it has color 0.
+    // In the second process page A + 2 is alone first: it has color 0.
     say(
         &mut program,
         1,

@@ -17,7 +17,7 @@ use crate::reference::{Item, Program};
 
 const GRID: (u64, u64) = (0x50_0010, 6144);
 const SMALL: (u64, u64) = (0x60_0ff0, 96);
-/// Where blocks come and go: three small ones, and one of more than a page.
+/// The places of blocks that come and go: three small ones, and one of more than a page.
 const PLACES: [u64; 4] = [0x70_0010, 0x70_0090, 0x70_0400, 0x71_0010];
 
 fn array(name: &str, (addr, bytes): (u64, u64)) -> Array {
@@ -119,7 +119,7 @@ fn changes() -> impl Strategy<Value = Vec<ProgramChange>> {
             data: other.then_some(data),
         },
     });
-    // Blocks of all sizes, large and small, between the elements of others, and what is not whole at their ends.
+    // Blocks of all sizes, large and small, between the elements of others, and partial elements at their ends.
     let joined = (
         select(vec![1u64, 8, 24]),
         select(vec!["grid", "small", BLOCKS]),
@@ -204,7 +204,8 @@ fn walk(place: impl Fn(u64, u64) -> u64, rows: u64, columns: u64) -> Program {
     program
 }
 
-/// The change's outcome, and that of the program written so, but for the word on changes and the policy's.
+/// The change's outcome, and that of the program written so, are equal except for the report of changes and the
+/// policy's.
 #[track_caller]
 fn same(before: &Program, changes: &[ProgramChange], after: &Program) {
     for machine in [textbook::machine(1, 8), with_tlb()] {
@@ -244,7 +245,7 @@ fn with_tlb() -> Machine {
 const ROWS: u64 = 16;
 const COLUMNS: u64 = 64;
 const MATRIX: (u64, u64) = (0x20_0000, ROWS * COLUMNS * 8);
-/// Where its room is: the first there is, at the same place within 2 MiB.
+/// The place of its room: the first there is, at the same place within 2 MiB.
 const ROOM: u64 = 1 << 60;
 
 fn matrix() -> Program {
@@ -438,7 +439,7 @@ fn tiled_walks_are_those_that_were_written_so() {
     assert_ne!(changed["caches"], plain.value()["caches"]);
     assert_eq!(changed["order"]["items"].as_u64(), Some(24));
     assert_eq!(changed["order"]["bins"].as_u64(), Some(8));
-    // Where threads meet, work of before stays before.
+    // Work from before a meeting of threads stays before it.
     let mut phases = Program {
         items: Vec::new(),
         ..before.clone()
@@ -521,7 +522,8 @@ fn what_cannot_be_changed_is_refused() {
     assert!(refused("shift,bytes=8,data=m", "first-touch+slots").contains("`slots`"));
 }
 
-/// A guest's huge pages that its host keeps in small ones: as many misses as without them, and each takes what it takes there.
+/// A guest's huge pages that its host keeps in small ones: as many misses as without them, each with the walk time of
+/// that case.
 #[test]
 fn huge_pages_that_the_host_splits_save_walks_no_misses() {
     let mut machine = textbook::machine(1, 1024);

@@ -1,4 +1,4 @@
-//! What must add up, whatever the machine and the program.
+//! The sums that must add up, whatever the machine and the program.
 
 use machine::Machine;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ pub fn cases(full: u32) -> ProptestConfig {
 /// One object: of the whole machine or of a cpu.
 fn adds_up(object: &Value, classes: bool) -> TestCaseResult {
     let time = &object["time_ns"];
-    // Only there where there are any.
+    // Present only if there are any.
     let faults = time["page_faults"].as_f64().unwrap_or(0.0);
     let parts: f64 = faults + PARTS.iter().map(|part| number(time, part)).sum::<f64>();
     prop_assert_eq!(parts, number(time, "total"), "the parts of the time in {}", time);
@@ -54,7 +54,7 @@ fn adds_up(object: &Value, classes: bool) -> TestCaseResult {
             prop_assert_eq!(classed, misses, "the classes in {}", cache);
         }
     }
-    // By why: exactly what is reported of caches and memory.
+    // By reason: exactly the reported waits for caches and memory.
     let by_class = time["stall_by_class"].as_object().expect("stall is reported by class");
     let sum: f64 = by_class.values().filter_map(Value::as_f64).sum();
     let stalls: f64 = PARTS[1..4].iter().map(|part| number(time, part)).sum();
@@ -134,7 +134,7 @@ pub fn check(machine: &Machine, program: &Program, outcome: &Value, classes: boo
     }
     prop_assert_eq!(number(outcome, "references"), program.references() as f64);
 
-    // What the outermost level misses is what memory serves, unless a cache between two cpus does.
+    // Memory serves all misses of the outermost level, unless a cache between two cpus does.
     let outermost = machine.caches.iter().map(|cache| cache.level).max();
     let caches = outcome["caches"].as_array().expect("caches are a list");
     let unserved = caches
@@ -182,7 +182,7 @@ proptest! {
         }
     }
 
-    /// Parts of the waiting, whatever overlaps: [`engine::simulate_closely`] adds up what each line is said to wait for.
+    /// Parts of the waiting, whatever overlaps: [`engine::simulate_closely`] adds up the waits of each line.
     #[test]
     fn lines_wait_for_no_more_than_the_run_does(
         machine in prop_oneof![machines(vec![1, 2, 4]), overlapping_machines(vec![1, 2, 4])],
@@ -198,7 +198,7 @@ proptest! {
         }
     }
 
-    /// The same bytes for the same run, and many policies at once give what each gives alone.
+    /// A second run gives the same bytes, and many policies at once give the results of each alone.
     #[test]
     fn the_same_again_and_together(machine in machines(vec![1, 1, 2, 4]), program in programs(6, 2000), seed: u64, classes: bool) {
         let setup = Setup { seed, classes, ..Setup::default() };

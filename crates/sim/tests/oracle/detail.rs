@@ -53,7 +53,7 @@ fn sum(parts: &[Value], of: impl Fn(&Value) -> &Value) -> u64 {
     parts.iter().filter_map(|part| of(part).as_u64()).sum()
 }
 
-/// The parts that detail adds are taken out and looked at; what is left is the plain outcome.
+/// The parts that detail adds are taken out and looked at; the rest is the plain outcome.
 fn check(machine: &Machine, program: &Program, setup: &Setup, policies: &[&str]) -> TestCaseResult {
     let plain = engine::simulate(machine, program, policies, setup);
     let close = engine::simulate_closely(machine, program, policies, setup, ALL, None);
@@ -112,7 +112,7 @@ pub fn adds_up(machine: &Machine, plain: &Value, mut close: Value, settled: bool
     collisions(machine, plain, parts[4].as_ref(), settled)
 }
 
-/// Over time everybody waits as long as in all, less what rounding takes in each interval, and misses are those of first caches.
+/// Over time each waits as long as in all, less the rounding in each interval, and misses are those of first caches.
 fn over_time(machine: &Machine, timeline: Option<&Value>, structures: Option<&Value>, plain: &Value) -> TestCaseResult {
     let Some(timeline) = timeline else {
         return Err(TestCaseError::fail("the timeline is not there"));
@@ -135,7 +135,7 @@ fn over_time(machine: &Machine, timeline: Option<&Value>, structures: Option<&Va
             part
         );
     }
-    // Where frames have colors, each wait is of one.
+    // If frames have colors, each wait belongs to one.
     let colors = rows("colors");
     let sum_of_colors: u64 = colors.iter().map(|row| in_all(row, "stall_ns")).sum();
     let lost = 128 * colors.len() as u64;
@@ -157,7 +157,7 @@ fn over_time(machine: &Machine, timeline: Option<&Value>, structures: Option<&Va
         .map(|cache| cache["misses"].as_u64().unwrap_or(0))
         .sum();
     prop_assert!(misses <= first, "{} of {} misses", misses, first);
-    // Where the first caches are for data alone, they have no misses of code.
+    // If the first caches are for data alone, they have no misses of code.
     let of_level = |level: u8| {
         machine
             .caches
@@ -175,7 +175,7 @@ fn over_time(machine: &Machine, timeline: Option<&Value>, structures: Option<&Va
     Ok(())
 }
 
-/// By call stack everybody waits as long as by line, less what rounding takes, and misses are those of the first caches for data.
+/// By call stack each waits as long as by line, less the rounding, and misses are those of the first caches for data.
 fn by_stack(machine: &Machine, profile: Option<&Value>, lines: Option<&Value>, plain: &Value) -> TestCaseResult {
     let rows = |part: &Value| part.as_array().cloned().unwrap_or_default();
     let (Some(profile), Some(lines)) = (profile, lines) else {

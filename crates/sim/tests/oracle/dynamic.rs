@@ -173,7 +173,7 @@ fn recoloring_ends_a_conflict() {
     assert_eq!(number(&outcome, "memory", "migrations"), 0);
 }
 
-/// Wants to know everything, and answers with whatever comes to mind about the pages that it has seen.
+/// Asks for everything, and answers with arbitrary actions on the pages that it has seen.
 #[derive(Clone)]
 struct Restless {
     random: u64,
@@ -245,7 +245,7 @@ impl Policy for Restless {
     }
 }
 
-/// Sends threads to cpus, of which some are none, and keeps them on sets of cpus, again and again.
+/// Sends threads to cpus, of which some do not exist, and keeps them on sets of cpus, again and again.
 #[derive(Clone)]
 struct Sender {
     random: u64,
@@ -308,7 +308,7 @@ proptest! {
 proptest! {
     #![proptest_config(conservation::cases(150))]
 
-    /// Whatever a policy does, every reference is carried out, everything adds up, and it does so again.
+    /// Whatever a policy does, every reference is carried out, everything adds up, and a second run gives the same.
     #[test]
     fn everything_adds_up_under_a_restless_policy(
         machine in machines(vec![1, 2, 4]),

@@ -39,7 +39,7 @@ pub fn simulate_closely(
     json(sim::simulate_refs(&streams(program), &config))
 }
 
-/// Which threads share which lines, under `first-touch`.
+/// The threads that share each line, under `first-touch`.
 pub fn sharing(machine: &Machine, program: &Program, setup: &Setup) -> Result<sim::Sharing, String> {
     let config = Config {
         detail: Detail {
@@ -77,7 +77,7 @@ fn json(runs: Result<Vec<sim::Simulated>, SimError>) -> Result<Vec<Value>, Strin
     runs.iter().map(object).collect()
 }
 
-/// What lines of the source are said to wait for is part of what the run waited.
+/// The waits reported for lines of the source are part of the run's waits.
 fn waiting_adds_up(run: &sim::Simulated) {
     let Some(evidence) = &run.evidence else { return };
     let time = &run.outcome.time_ns;
@@ -87,14 +87,14 @@ fn waiting_adds_up(run: &sim::Simulated) {
         .iter()
         .map(|place| (place.stall_ns, place.tlb_ns))
         .unzip();
-    // What code waits for is no place's. Figures are rounded down, those of each of up to 8 cpus.
+    // Waits for code belong to no place. Figures are rounded down, those of each of up to 8 cpus.
     assert!(data.iter().sum::<u64>() <= stalls + 3 * 8, "{data:?}, {time:?}");
     assert!(tlb.iter().sum::<u64>() <= time.tlb_stall + 8, "{tlb:?}, {time:?}");
 }
 
-/// What data misses on other nodes' memory is all that was counted, but for what came from another cpu's cache.
+/// The misses of data on other nodes' memory are all that were counted, except for those from another cpu's cache.
 fn remote_adds_up(run: &sim::Simulated) {
-    /// So many structures are reported at most.
+    /// At most this many structures are reported.
     const MOST: usize = 20;
     let Some(OtherNodes { structures, traffic }) = run.remote.as_ref().filter(|all| all.structures.len() < MOST) else {
         return;
@@ -110,7 +110,7 @@ fn remote_adds_up(run: &sim::Simulated) {
     let own: u64 = traffic.iter().enumerate().map(|(node, row)| row[node]).sum();
     let all: u64 = traffic.iter().flatten().sum();
     assert_eq!(all - own, sum, "{traffic:?}");
-    // What another cpu's dirty cache on the same node supplies counts as remote.
+    // Lines that another cpu's dirty cache on the same node supplies count as remote.
     assert!(
         memory.local <= own && own <= memory.local + memory.dirty_remote,
         "{traffic:?}, {memory:?}"

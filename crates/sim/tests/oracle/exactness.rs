@@ -95,7 +95,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(400))]
 
-    /// One cpu, where the engine shares work between policies.
+    /// One cpu, for which the engine shares work between policies.
     #[test]
     fn one_cpu(machine in machines(vec![1]), program in programs(3, 400), seed in 0..3u64, classes: bool, recorded: bool, slice_ns in 1..2000u64) {
         let sets = sets();

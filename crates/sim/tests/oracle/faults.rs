@@ -31,6 +31,7 @@ fn machine() -> Machine {
         huge_memory_line_ns: 0.0,
         store_buffer: 8,
         set_refill_ns: 0.0,
+        bank_refill_ns: 0.0,
         set_rewrite_ns: 0.0,
         misprediction_ns: 0.0,
     });
@@ -80,7 +81,8 @@ fn larger_pages_have_more_to_clear() {
     both::run(&machine, &program, "page-coloring").time("page_faults", 2 * (500 + 3 * 40));
 }
 
-/// An array that is mapped anew for each of three rounds faults in all of them; one of the heap that is freed does not.
+/// An array that is mapped again for each of three rounds faults in all of them; one of the heap that is freed does
+/// not.
 #[test]
 fn memory_that_was_unmapped_faults_again() {
     for (kind, again) in [(Allocation::Map, 8), (Allocation::Heap, 0)] {
@@ -89,7 +91,7 @@ fn memory_that_was_unmapped_faults_again() {
             program.event(0, map(AT, 4, kind));
             touch(&mut program, 0..4);
             program.event(0, Event::Free { addr: AT });
-            // What would be mapped with no instruction between is left of the mapping.
+            // A mapping with no instruction in between would be left of the earlier mapping.
             program.event(0, Event::Work { instructions: 1 });
         }
         let outcome = both::run(&machine(), &program, "page-coloring");
@@ -132,7 +134,7 @@ fn huge_pages_fault_whole() {
     outcome.time("page_faults", 2 * (500 + 511 * 40));
 }
 
-/// What is touched between two windows is not in the trace.
+/// Touches between two windows are not in the trace.
 #[test]
 fn traces_with_windows_have_none() {
     let mut program = Program::new(1);

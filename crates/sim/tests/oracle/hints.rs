@@ -68,7 +68,7 @@ fn loops() -> impl Strategy<Value = Event> {
     })
 }
 
-/// What a recorder would write besides: summaries, teams, and blocks in places of their own.
+/// Further events that a recorder would write: summaries, teams, and blocks in places of their own.
 fn said(summaries: bool) -> impl Strategy<Value = Event> {
     // None reaches the large blocks of `sweeping`: two live blocks never share a byte.
     let block = (0..6u64, prop_oneof![1..400u64, 400..60_000u64]).prop_map(|(place, bytes)| Event::Alloc {

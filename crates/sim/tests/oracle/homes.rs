@@ -73,7 +73,7 @@ fn a_page_that_one_cpu_uses_moves_at_the_trigger() {
     }
 }
 
-/// Cpu 0, where the page is, has missed 33 times: more than the hold, so cpus 1 to 3 get copies at their 128th miss.
+/// Cpu 0, which has the page, has missed 33 times: more than the hold, so cpus 1 to 3 get copies at their 128th miss.
 #[test]
 fn a_page_that_all_read_is_copied_to_each() {
     let mut program = Program::new(4);
@@ -216,7 +216,7 @@ proptest! {
         }
     }
 
-    /// Also where what is saved is weighed, and where the trigger adapts.
+    /// The same when savings are weighed, and when the trigger adapts.
     #[test]
     fn both_simulators_agree_on_what_pays(
         machine in machines(vec![2, 3, 4]),
@@ -227,7 +227,7 @@ proptest! {
         recorded: bool,
     ) {
         let mut sets = sets([2, 1, 2, 2, reset, 1, 1, 0, 0]);
-        // Misses of tiny machines save next to nothing of what a kernel of 1996 takes.
+        // Misses of tiny machines save next to nothing compared with the costs of a kernel of 1996.
         let weigh = |policy| [format!("{policy}.gain={}", gain / 3), format!("{policy}.adapt={adapt}")];
         sets.extend(POLICIES.into_iter().flat_map(weigh));
         let setup = Setup { recorded, sets: &sets, ..Setup::default() };

@@ -70,7 +70,7 @@ fn a_page_that_was_closed_moves_to_who_touches_it_first() {
     assert_eq!(outcome.value()["time_ns"]["policy_overhead"].as_f64(), Some(overhead));
 }
 
-/// With the kernel's own times nothing is closed in a run of less than a second.
+/// With the kernel's own times no page is closed in a run of less than a second.
 #[test]
 fn a_short_run_sees_nothing_of_it() {
     let mut program = Program::new(2);
@@ -144,7 +144,7 @@ proptest! {
         agree(&machine, &program, &Setup { recorded, classes, slice_ns, sets: &sets, ..Setup::default() })?;
     }
 
-    /// What is closed is not prefetched.
+    /// Closed pages are not prefetched.
     #[test]
     fn with_prefetches(machine in asking_machines(vec![2, 4]), program in programs(4, 400)) {
         let sets = random_sets([0, 1, 10, 4, 1, 0]);

@@ -15,7 +15,7 @@ struct Level {
     /// Data and instructions apart (2), data alone (1), or unified (0).
     split: u8,
     wider_line: bool,
-    /// How many times as many cpus share an instance as one level nearer: index into the divisors that fit.
+    /// The ratio of the cpus that share an instance to those one level nearer: index into the divisors that fit.
     sharing: usize,
     sets: u64,
     ways: u32,
@@ -45,7 +45,8 @@ fn level(cpus: u32) -> impl Strategy<Value = Level> {
     let replacement = prop_oneof![
         4 => Just(Replacement::Lru),
         1 => Just(Replacement::Plru),
-        1 => Just(Replacement::Random)
+        1 => Just(Replacement::Random),
+        1 => Just(Replacement::Reuse)
     ];
     let behavior = (
         prop::bool::weighted(0.3),
@@ -165,7 +166,7 @@ fn tlb() -> impl Strategy<Value = Option<Tlb>> {
             refill_ns,
             walkers,
             huge_refill_ns,
-            // By what was drawn before.
+            // From the earlier draws.
             far: (0..wired % 3)
                 .map(|tier| FarPages {
                     pages: 1 + 16 * tier + walkers,
@@ -199,7 +200,7 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
                 Replacement::Plru => level.ways.next_power_of_two(),
                 _ => level.ways,
             };
-            // Not in the first cache that data or fetches come to.
+            // Not in the first cache for data or fetches.
             let others = number > 1 || number == 1 && (levels[0].split != 1 || *kind == Kind::Data);
             let way = u64::from(ways) * u64::from(line_bytes);
             // A slice of a single set per page keeps the number of colors small.
@@ -275,7 +276,7 @@ fn prefetches() -> impl Strategy<Value = Prefetch> + Clone {
         streams,
         lines,
         step,
-        // Drawn with these, so that cases of before stay what they were.
+        // Drawn with these, so that earlier cases stay what they were.
         pair: (streams + lines) % 2 == 0,
         runs_on,
         stride,
@@ -352,6 +353,13 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
             huge_memory_line_ns,
             store_buffer,
             set_refill_ns,
+            // For machines whose second figure is that of few lines: no draw of its own, so that others stay as they
+            // are.
+            bank_refill_ns: if window % 3 == 1 {
+                3.0 * instructions_per_clock
+            } else {
+                0.0
+            },
             set_rewrite_ns,
             misprediction_ns,
         });

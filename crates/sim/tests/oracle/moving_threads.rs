@@ -50,8 +50,9 @@ fn a_thread_leaves_its_memory_and_comes_back() {
 proptest! {
     #![proptest_config(cases(120))]
 
-    /// Count for count and nanosecond for nanosecond: the events, slices and policies as without it. Without teams: a thread that
-    /// comes to a cpu whose clock is behind begins and ends them in its past, and how waits are split then is not agreed upon.
+    /// Count for count and nanosecond for nanosecond: the events, slices and policies as without it. Without teams: a
+    /// thread that reaches a cpu whose clock is behind begins and ends them in its past, and there is no agreed split
+    /// of the waits then.
     #[test]
     fn both_simulators_agree_on_threads_that_move(
         machine in machines(vec![1, 2, 3, 4, 6]),

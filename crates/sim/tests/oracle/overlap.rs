@@ -34,6 +34,7 @@ fn machine(window: u32, outstanding: u32, store_buffer: u32) -> Machine {
         huge_memory_line_ns: 0.0,
         store_buffer,
         set_refill_ns: 0.0,
+        bank_refill_ns: 0.0,
         set_rewrite_ns: 0.0,
         misprediction_ns: 0.0,
     });
@@ -141,7 +142,7 @@ fn lines_of_memory_have_turns() {
     assert_eq!(total(5.0, 0.0, 0.0, small), 1 + 9 * 5 + 100);
 }
 
-/// What the book says of a list and an array: 100 ns a line, and ten.
+/// The book's figures for a list and an array: 100 ns a line, and ten.
 #[test]
 fn a_list_and_an_array() {
     let mut machine = machine(224, 10, 48);
@@ -241,7 +242,7 @@ fn instructions_that_wait_for_each_other() {
     run(&plain, &paced(near(), 4 * 1024)).time("busy", 10);
 }
 
-/// A branch before each second reference of one of two sites is foretold wrongly, and waits for the load before it.
+/// A branch before each second reference of one of two sites is mispredicted, and waits for the load before it.
 #[test]
 fn branches_foretold_wrongly_hold_back_what_follows() {
     let mut machine = machine(1000, 10, 8);
@@ -331,10 +332,38 @@ fn a_set_takes_one_line_after_the_other() {
 }
 
 #[test]
+fn a_bank_takes_one_line_after_the_other() {
+    let mut machine = machine(1000, 256, 8);
+    machine.core = machine.core.map(|core| Core {
+        bank_refill_ns: 20.0,
+        ..core
+    });
+    let lines_apart = |lines: u64| {
+        let mut program = Program::new(1);
+        for line in 0..10 {
+            program.push_at(0, 1, Op::Read, line * lines * LINE, 8);
+        }
+        program
+    };
+    // Every fourth line is of one bank: the first is asked for at 1 ns, the others 20 ns after one another.
+    run(&machine, &lines_apart(4)).time("total", 1 + 9 * 20 + 100);
+    // Every other one is of two: the ninth and the tenth are asked for at 81 and 82.
+    run(&machine, &lines_apart(2)).time("total", 2 + 4 * 20 + 100);
+    // Of four banks the first two take three lines each; the last line is in the second, and is asked for at 42.
+    run(&machine, &lines_apart(1)).time("total", 2 + 2 * 20 + 100);
+    machine.core = machine.core.map(|core| Core {
+        bank_refill_ns: 0.0,
+        ..core
+    });
+    run(&machine, &lines_apart(4)).time("total", 110);
+}
+
+#[test]
 fn a_line_that_has_a_turn_takes_no_other() {
-    // The ten turns of the first column begin at 1, 21, ... 181 ns. The second column enters from 11 ns on: the first row's turn is
-    // over, and its next one at 201; all others join. So do they in the third column, from 21 ns on, but for the second row, which
-    // enters at 22: its next turn is at 221. The eight instructions behind that leave one after the other.
+    // The ten turns of the first column begin at 1, 21, ... 181 ns. The second column enters from 11 ns on: the first
+    // row's turn is over, and its next one at 201; all others join. All join in the third column too, from 21 ns on,
+    // except the second row, which enters at 22: its next turn is at 221. The eight instructions after that leave one
+    // after the other.
     let (machine, program) = of_one_set(20.0, 0.0, 10, 3, Op::Read);
     let outcome = run(&machine, &program);
     outcome.time("busy", 30);
@@ -354,7 +383,7 @@ fn a_store_whose_line_is_replaced_before_it_leaves_takes_its_set_for_longer() {
 #[test]
 fn work_hides_what_fits_into_the_window() {
     let outcome = run(&machine(1000, 10, 8), &loads(10, 99));
-    // The first load holds all back by 100 ns, and all that follows runs behind that.
+    // The first load delays all by 100 ns, and everything after it runs behind that.
     outcome.time("local_stall", 100);
 }
 
@@ -426,7 +455,7 @@ fn a_translation_is_part_of_what_a_load_takes() {
     run(&machine, &again).time("tlb_stall", 30);
 }
 
-/// Four loads of other pages are under way together: so many of their walks at a time as there are walkers.
+/// Four loads of other pages are under way together: as many of their walks at a time as there are walkers.
 #[test]
 fn page_walks_wait_for_a_walker() {
     let of = |walkers| {
@@ -462,7 +491,7 @@ fn what_is_prefetched_takes_its_time() {
     slow.time("local_stall", 200);
 }
 
-/// A list whose nodes are asked for ahead of use: nobody waits for the prefetches, and the loads find their lines.
+/// A list whose nodes are asked for ahead of use: nothing waits for the prefetches, and the loads find their lines.
 #[test]
 fn prefetches_of_the_program_are_loads_that_nobody_waits_for() {
     let ahead = |prefetches: u64| {
@@ -486,7 +515,7 @@ fn prefetches_of_the_program_are_loads_that_nobody_waits_for() {
 }
 
 /// A line that a cpu asked for ahead of use, and that another wrote before it was looked up. The first lookup of it, a
-/// write that takes nothing in, comes to what was written; so the read after it finds nothing new to share.
+/// write that does not allocate, accesses the written words; so the read after it finds nothing new to share.
 #[test]
 fn a_line_asked_for_ahead_and_lost_is_come_to_by_the_first_lookup() {
     let mut machine = machine(10, 10, 8);
@@ -540,7 +569,7 @@ fn dependent(program: impl Strategy<Value = Program>) -> impl Strategy<Value = P
         let on: std::collections::BTreeMap<u32, Vec<u32>> = on.into_iter().collect();
         let waits = on.into_iter().map(|(site, on)| Dependence {
             site,
-            // Drawn with these, so that cases of before stay what they were.
+            // Drawn with these, so that earlier cases stay what they were.
             either: site % 2 == 0,
             on,
         });
@@ -689,7 +718,7 @@ fn changes_of_loads() -> impl Strategy<Value = Vec<ProgramChange>> {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// What cannot be changed so is refused by the engine, and says nothing of the model.
+    /// The engine refuses loads that cannot be changed so, and such a case says nothing of the model.
     #[test]
     fn changed_loads(machine in overlapping_machines(vec![1, 2]), program in dependent(walks(2)), changes in changes_of_loads(), hits_take_time: bool, recorded: bool) {
         let (mut machine, mut program) = (machine, program);
@@ -715,7 +744,7 @@ proptest! {
         agree(&machine, &program, &Setup { classes, slice_ns, ..Setup::default() })?;
     }
 
-    /// What most references of most programs are: found at once, in a cache that takes no time.
+    /// The most common reference of most programs: found at once, in a cache that takes no time.
     #[test]
     fn hits_that_take_no_time(machine in overlapping_machines(vec![1, 2]), program in dependent(walks(1)), more in dependent(walks(2)), recorded: bool) {
         let mut machine = machine;
@@ -752,7 +781,8 @@ proptest! {
         prop_assert!(stalls.abs_diff(by_thread) <= 20, "{} and {}", stalls, by_thread);
     }
 
-    /// A machine on which nothing overlaps is no faster than one that overlaps, on one cpu whose lines nobody else asks for.
+    /// A machine on which nothing overlaps is no faster than one that overlaps, on one cpu whose lines no other cpu
+    /// asks for.
     #[test]
     fn overlapping_does_not_hurt(machine in overlapping_machines(vec![1]), program in walks(1)) {
         let mut alone = machine.clone();
@@ -761,7 +791,7 @@ proptest! {
         alone.caches.iter_mut().for_each(|cache| cache.prefetch = None);
         if let Some(core) = &mut alone.core {
             core.instructions_per_clock = 1.0;
-            core.set_refill_ns = 0.0;
+            (core.set_refill_ns, core.bank_refill_ns) = (0.0, 0.0);
             (core.line_ns, core.memory_line_ns, core.huge_memory_line_ns) = (0.0, 0.0, 0.0);
         }
         let mut plain = alone.clone();

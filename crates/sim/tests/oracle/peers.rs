@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a test has to say although it passes.
+/// Prints a test's message although it passes.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -24,8 +24,8 @@ pub fn python_with_pycachesim() -> Option<PathBuf> {
 
 /// A program under one of Valgrind's tools, the same way each time: the same environment, no randomised addresses.
 ///
-/// Containers may refuse to switch the randomisation off. What Valgrind lays out itself (program, heap,
-/// stack, libraries) is where it is either way.
+/// Containers may refuse to switch the randomisation off. Valgrind's own layout (program, heap, stack, libraries) is
+/// the same either way.
 pub fn valgrind(folder: &Path, arguments: &[&str], program: &[&str]) -> Result<(), String> {
     let fixed = Command::new("setarch")
         .args(["-R", "true"])

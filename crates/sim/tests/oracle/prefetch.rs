@@ -52,7 +52,7 @@ fn a_walk_misses_twice_a_page() {
         outcome.cache("L1", "cold", 16);
         outcome.cache("L1", "prefetches", 8 * (LINES - 2));
         outcome.cache("L1", "prefetch_hits", 8 * (LINES - 2));
-        // Only the misses were served by memory, and waited.
+        // Memory served only the misses, and only they waited.
         outcome.memory("local", 16);
         outcome.time("local_stall", 16 * 100);
     }
@@ -80,7 +80,7 @@ fn a_long_stride_is_no_stream() {
     run(&farther, &program).cache("L1", "misses", 2 * 8);
 }
 
-/// A stream that runs on misses its first two lines, and of pages that nobody has touched the first.
+/// A stream that runs on misses its first two lines, and the first line of each page that was not touched before.
 #[test]
 fn a_stream_runs_on_over_pages() {
     let mut machine = machine();
@@ -99,7 +99,7 @@ fn a_stream_runs_on_over_pages() {
     }
 }
 
-/// What is brought is twice what was walked, until that is as much as may be.
+/// Twice as many lines are brought as were walked, up to the maximum.
 #[test]
 fn a_stream_that_runs_on_grows() {
     let mut machine = machine();
@@ -153,7 +153,7 @@ fn more_walks_than_streams_bring_nothing() {
     outcome.cache("L1", "misses", 17 * LINES);
     let mut one_more = machine();
     one_more.caches[0].prefetch = Some(Prefetch::new(17, 4));
-    // Of 1024 lines 16 pages and no more: those of the walks that are done make room.
+    // 1024 lines are 16 pages and no more: finished walks make room.
     run(&one_more, &program).cache("L1", "misses", 2 * 17);
 }
 
@@ -216,7 +216,7 @@ fn strides_are_of_instructions_and_not_too_long() {
     }
 }
 
-/// Lines that are brought put others out, which are missed for want of ways, not of capacity.
+/// Prefetched lines evict others, whose misses are for lack of ways, not of capacity.
 #[test]
 fn what_is_brought_makes_others_leave() {
     let mut machine = textbook::machine(1, 4);
@@ -243,7 +243,7 @@ fn what_leaves_dirty_is_written_back() {
     run(&machine, &program).cache("L1", "writebacks", 2);
 }
 
-/// The second level follows what the first misses; the first one's lines come through the second.
+/// The second level follows the misses of the first; the first one's lines come through the second.
 #[test]
 fn on_either_level() {
     let mut machine = machine();
@@ -300,7 +300,7 @@ fn several_cpus_have_no_prefetchers_at_the_first_level() {
     assert!(error.contains("cache L1 prefetches at level 1"), "{error}");
 }
 
-/// Bringing is a read: it takes what another cpu wrote, which must ask anew before it writes again.
+/// A prefetch is a read: it takes lines that another cpu wrote, which must ask again before it writes again.
 #[test]
 fn bringing_takes_lines_from_other_cpus() {
     let mut machine = machine();
@@ -374,7 +374,7 @@ proptest! {
         agree(&machine, &program, &Setup { classes, slice_ns, ..Setup::default() })?;
     }
 
-    /// No cache brings more than it could have asked for, and nothing that is looked at closely changes.
+    /// No cache brings more than it could have asked for, and a closer look changes nothing.
     #[test]
     fn adds_up(machine in prefetching_machines(vec![1]), program in walks(1)) {
         let policies = ["round-robin+random"];

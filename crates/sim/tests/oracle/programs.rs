@@ -72,7 +72,7 @@ fn draw(threads: u32, synchronized: bool, fetches: bool) -> BoxedStrategy<Draw> 
     .boxed()
 }
 
-/// Where references go: a handful of places spread over a handful of pages, near to each other and far apart.
+/// The addresses of references: a handful of places spread over a handful of pages, near to each other and far apart.
 fn address(place: u64, offset: u64) -> u64 {
     let page = [
         0x40_0000u64,

@@ -1,5 +1,5 @@
-//! Policy `regions`: pages that are closed and opened, threads that go to the cache of what they touch. Random programs in both
-//! simulators.
+//! Policy `regions`: pages that are closed and opened, threads that go to the cache of the data they touch. Random
+//! programs in both simulators.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -17,8 +17,8 @@ use crate::reference::{Item, Program};
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// Count for count and nanosecond for nanosecond, whatever the policy closes, opens and moves: time is so short that it does
-    /// all of it all the time. Without teams, as for threads that move by themselves; by the clocks.
+    /// Count for count and nanosecond for nanosecond, whatever the policy closes, opens and moves: its times are so
+    /// short that it does all of it all the time. Without teams, as for threads that move by themselves; by the clocks.
     #[test]
     fn both_simulators_agree_on_regions(
         machine in machines(vec![1, 2, 3, 4, 6]),

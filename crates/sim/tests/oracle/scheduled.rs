@@ -1,4 +1,4 @@
-//! The small scheduler of the simulator: against the one that is written word for word, and what it is for.
+//! The small scheduler of the simulator: against the one that is written word for word, and its purpose.
 
 use machine::Machine;
 use proptest::prelude::*;
@@ -26,7 +26,8 @@ fn even(cpus: u32) -> Machine {
 
 const REFERENCE_NS: u64 = 100;
 
-/// Threads of processes of so many threads each, which read so many lines of their own, none twice in a row.
+/// Threads of processes with the given numbers of threads, each of which reads its own number of lines, none twice in a
+/// row.
 fn lines(programs: &[u32], of: impl Fn(u32) -> u64) -> Program {
     let mut program = Program::new(0);
     let spaces = (0..)
@@ -60,7 +61,7 @@ fn ran(program: &Program, cpus: u32, schedule: Scheduling) -> Vec<(u64, u32, u32
     misses.map(|miss| (miss.now_ns(), miss.thread(), miss.cpu())).collect()
 }
 
-/// How often a thread went on on another cpu.
+/// How often a thread continued on another cpu.
 fn moves(ran: &[(u64, u32, u32)]) -> usize {
     let threads = ran
         .iter()
@@ -122,7 +123,7 @@ proptest! {
         }
     }
 
-    /// The same threads on the same cpus at the same times, where each reference takes as long as any other.
+    /// The same threads on the same cpus at the same times, if each reference takes as long as any other.
     #[test]
     fn the_sequence_is_that_of_the_scheduler_written_word_for_word(
         programs in prop::collection::vec(1..5u32, 1..5),
@@ -145,7 +146,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// No more threads than cpus: nobody moves, whatever holds them, and all is as it is where threads stay.
+    /// No more threads than cpus: no thread moves, whatever holds it, and everything is as if threads stay.
     #[test]
     fn one_process_a_cpu_stays_where_it_is(
         machine in machines(vec![6]),

@@ -47,8 +47,8 @@ fn a_fetch_from_a_shared_first_cache_cleans_dirty_lines() {
     run(&caches, &program).cache("L1D", "writebacks", 0);
 }
 
-/// Dubois93 speaks of the words that a processor accesses: a fetch of the word that another cpu wrote makes the
-/// miss of a data cache essential, whatever cache served the fetch.
+/// Dubois93 defines sharing by the words that a processor accesses: a fetch of the word that another cpu wrote makes
+/// the miss of a data cache essential, in whichever cache the fetch hit.
 #[test]
 fn a_fetch_of_a_written_word_makes_a_data_miss_true_sharing() {
     let caches = cache("L1D", 1, "data", 64, 4, 1, "") + &cache("L1I", 1, "instruction", 64, 4, 1, "");

@@ -47,7 +47,7 @@ const STREAM: u64 = 0x80_0000;
 /// The strong array has half of the cache, and is read so often.
 const STRONG_PAGES: u64 = 8;
 const ROUNDS: u64 = 10;
-/// Of the stream, so much goes by between two readings.
+/// This much of the stream goes by between two readings.
 const STREAMED: u64 = 32;
 
 fn strong_and_streaming(program: &mut Program) {
@@ -81,7 +81,7 @@ fn a_private_slot_keeps_a_stream_away() {
     outcome.time("policy_overhead", 0);
 }
 
-/// The same where the stream is only said not to be worth caching: it gets one color.
+/// The same if the stream is only marked as not worth caching: it gets one color.
 #[test]
 fn a_data_set_without_a_slot_has_one_color() {
     let mut program = Program::new(1);
@@ -121,7 +121,7 @@ fn pages_touched_before_are_moved() {
     assert!((1..=STRONG_PAGES).contains(&moved), "{moved}");
     let cost = sim::VERGHESE96.recolor_page_ns as u64;
     assert_eq!(value["time_ns"]["policy_overhead"], moved * cost);
-    // What did not move may have been driven out by what was beside it before: each line is missed at most twice.
+    // Data that did not move may have been evicted by its neighbors before: each line is missed at most twice.
     let misses = value["caches"][0]["misses"].as_u64().unwrap();
     let streamed = ROUNDS * STREAMED * LINES;
     assert!(misses >= streamed + (STRONG_PAGES + moved) * LINES, "{misses}");
@@ -151,7 +151,7 @@ fn only_the_caches_of_a_data_sets_threads_are_concerned() {
     outcome.cache("L1", "misses", 2 * 16 * LINES);
     assert_eq!(outcome.value()["slots"]["private"], 2);
 
-    // Used by all, the second finds nothing free, and hears so; it has random colors then.
+    // It is used by all, so that the second finds nothing free, and is told so; it has random colors then.
     program
         .items
         .retain(|(_, item)| !matches!(item, Item::Event(Event::DataThread { .. })));
@@ -192,8 +192,8 @@ fn nothing_said_is_random() {
     assert_eq!(outcomes[0]["time_ns"], outcomes[1]["time_ns"]);
 }
 
-/// Data of a slot is on small pages where all else is on huge ones: so many walks and page faults come back, and they go with the
-/// data set.
+/// Data of a slot is on small pages when all else is on huge ones: the corresponding walks and page faults come back,
+/// and they go with the data set.
 #[test]
 fn what_has_a_slot_is_on_no_huge_page() {
     let mut machine = machine(1);

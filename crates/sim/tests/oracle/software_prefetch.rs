@@ -176,7 +176,7 @@ fn machines_that_know_no_prefetch_pass_over_it() {
     outcome.time("total", 102);
 }
 
-/// Lines that come make others leave, as fills do: here a dirty one, with what the first level holds of it.
+/// Lines that come evict others, as fills do: here a dirty one, with the first level's copies of it.
 #[test]
 fn it_evicts_as_a_fill_does() {
     let mut machine = machine(1);

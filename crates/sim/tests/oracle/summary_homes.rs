@@ -98,7 +98,7 @@ fn misses(machine: &Machine, program: &Program, policy: &str, local: u64, remote
     outcome.memory("remote", remote);
 }
 
-/// Under first touch three quarters of each sweep are remote; by summaries only what cpu 0 fills of the others' parts.
+/// Under first touch three quarters of each sweep are remote; by summaries only cpu 0's fills of the others' parts.
 #[test]
 fn what_one_cpu_fills_is_with_those_who_use_it() {
     let (machine, program) = (machine(4, 4), program(true, false));
@@ -129,7 +129,7 @@ fn where_all_fill_their_parts_it_is_first_touch() {
     }
 }
 
-/// Two cpus to a node: what one of them fills is local to the other.
+/// Two cpus to a node: pages that one of them fills are local to the other.
 #[test]
 fn cpus_of_a_node_are_one() {
     let (machine, program) = (machine(4, 2), program(true, false));

@@ -80,7 +80,7 @@ fn two_pages_of_one_color_conflict() {
     different.cache("L1", "conflict", 0);
 }
 
-/// Going round one line more than an LRU cache holds misses every time, for want of capacity.
+/// Looping over one line more than an LRU cache holds misses every time, for lack of capacity.
 #[test]
 fn a_loop_just_larger_than_the_cache_misses_for_capacity() {
     let mut machine = machine(1, 8);
@@ -97,7 +97,7 @@ fn a_loop_just_larger_than_the_cache_misses_for_capacity() {
     outcome.cache("L1", "hits", 0);
 }
 
-/// A counter that two cpus add to in turn: each finds what the other wrote.
+/// A counter that two cpus add to in turn: each finds the other's write.
 #[test]
 fn a_counter_that_goes_to_and_fro_is_true_sharing() {
     let machine = machine(2, 8);
@@ -116,7 +116,7 @@ fn a_counter_that_goes_to_and_fro_is_true_sharing() {
     outcome.time("remote_stall", 19 * 500);
 }
 
-/// Two counters of two cpus in one line: nobody needs what the other wrote.
+/// Two counters of two cpus in one line: neither needs the other's writes.
 #[test]
 fn two_counters_in_one_line_are_false_sharing() {
     let machine = machine(2, 8);
@@ -165,7 +165,7 @@ fn a_modified_line_goes_from_core_to_core_in_the_time_of_a_transfer() {
     machine.caches[1].transfer_ns = 27.0;
     let outcome = both::run_recorded(&machine, &program, "page-coloring");
     outcome.time("cache_stall", 19 * 27);
-    // Once it is clean, others have it at the time of a hit.
+    // Once it is clean, others get it in the time of a hit.
     let mut reads = Program::new(2);
     reads.write(0, 0);
     reads.read(1, 0);
@@ -192,7 +192,7 @@ fn a_word_is_read_after_others_drove_its_line_out() {
         program.event(0, Event::Work { instructions: 150 });
         program.write(0, 16);
         program.event(1, Event::Work { instructions: 400 });
-        // Two pieces: the second one reads what was written, 100 ns after the first one.
+        // Two pieces: the second one reads the written bytes, 100 ns after the first one.
         program.push(1, Op::Read, 14, 4);
         let outcome = both::run(&machine, &program, "page-coloring");
         let count = |name: &str| outcome.value()["caches"][1][name].as_u64().unwrap();
@@ -309,8 +309,8 @@ fn no_write_allocate() {
     outcome.cache("L1", "hits", 1);
 }
 
-/// The read of a modify is served where it is found; what the first cache passes on is a write and no more, and does
-/// not fetch the line into a cache that does not allocate on writes.
+/// The read of a modify is served where it is found; the first cache passes on only a write, which does not fetch the
+/// line into a cache that does not allocate on writes.
 #[test]
 fn the_write_of_a_modify_is_passed_on_as_a_write() {
     let mut machine = machine(1, 2);
@@ -330,12 +330,12 @@ fn the_write_of_a_modify_is_passed_on_as_a_write() {
     outcome.cache("L2", "misses", 3);
     outcome.cache("L2", "hits", 1);
     outcome.cache("L2", "writebacks", 1);
-    // Three of them came to memory, the last of which nobody waited for.
+    // Three of them came to memory; no cpu waited for the last.
     outcome.memory("local", 3);
     outcome.time("local_stall", 200);
 }
 
-/// What an inclusive cache evicts leaves the caches above it, used or not.
+/// A line that an inclusive cache evicts leaves the caches above it, used or not.
 #[test]
 fn inclusion_takes_hot_lines_out_of_the_first_level() {
     let mut machine = machine(1, 4);
@@ -420,7 +420,7 @@ fn a_busy_memory_makes_the_second_wait() {
     outcome.time("imbalance", 64);
 }
 
-/// The first to come to a barrier waits for the last; that is imbalance, not stall.
+/// The first thread at a barrier waits for the last; that is imbalance, not stall.
 #[test]
 fn a_barrier_makes_the_early_one_wait() {
     let machine = machine(2, 8);
@@ -461,7 +461,7 @@ fn a_lock_serializes() {
     outcome.time("imbalance", 200 + 100);
 }
 
-/// A thread starts with its spawn; who joins it goes on at its end.
+/// A thread starts with its spawn; a thread that joins it goes on at its end.
 #[test]
 fn spawn_and_join() {
     let machine = machine(2, 8);
@@ -477,7 +477,7 @@ fn spawn_and_join() {
     outcome.time("imbalance", 60 + 40 + 5);
 }
 
-/// A trace that ends before a barrier is met is simulated to its end all the same.
+/// A trace that ends before a barrier is met is still simulated to its end.
 #[test]
 fn a_wait_that_is_never_met_does_not_stop_the_run() {
     let machine = machine(2, 8);

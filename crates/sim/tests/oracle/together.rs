@@ -1,4 +1,5 @@
-//! Who shares which lines: a case worked out by hand, and random programs beside the definition carried out literally.
+//! The threads that share each line: a case worked out by hand, and random programs beside the definition carried out
+//! literally.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use crate::reference::{Item, Program};
 /// Bytes, of these written, and misses, by the two threads.
 type Edges = BTreeMap<(u32, u32), [u64; 3]>;
 
-/// Of each line: who touched it, who wrote it, who has it, and who got it last.
+/// For each line: the threads that touched it, wrote it and have it, and the one that got it last.
 #[derive(Default)]
 struct Line {
     touched: BTreeSet<u32>,

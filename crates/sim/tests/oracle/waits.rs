@@ -1,4 +1,4 @@
-//! What cpus wait for: imbalance, sequential parts, locks and the code of barriers.
+//! The waits of cpus: imbalance, sequential parts, locks and the code of barriers.
 
 use machine::Machine;
 use proptest::prelude::*;
@@ -17,8 +17,8 @@ fn work(program: &mut Program, thread: u32, instructions: u64) {
     program.event(thread, Event::Work { instructions });
 }
 
-/// A region in which each thread works so long: what the recorder makes of an OpenMP team. `ticket`: the first of its
-/// tickets.
+/// A region in which each thread works for the given time: the recorder's events for an OpenMP team. `ticket`: the
+/// first of its tickets.
 fn region(program: &mut Program, work_of: &[u64], ticket: u64) {
     let threads = work_of.len() as u32;
     program.event(0, Event::Post { ticket });
@@ -72,7 +72,7 @@ fn the_code_of_a_regions_end() {
     outcome.time("sequential", 40);
 }
 
-/// Without teams nobody can know: all is imbalance.
+/// Without teams the reason is unknown: all is imbalance.
 #[test]
 fn threads_without_teams_are_out_of_balance() {
     let mut program = Program::new(2);

@@ -1,4 +1,4 @@
-//! Windows of a trace: what comes before each is counted from warms caches, and counts nowhere.
+//! Windows of a trace: everything before the point from which each is counted warms caches, and counts nowhere.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -25,7 +25,7 @@ fn read(program: &mut Program, lines: std::ops::Range<u64>) {
     lines.for_each(|line| program.read(0, line * 64));
 }
 
-/// Two windows of four and two references after what warms for them.
+/// Two windows of four and two references after the references that warm caches for them.
 fn two_windows() -> Program {
     let mut program = Program::new(1);
     window(&mut program, 0);
@@ -90,7 +90,7 @@ fn the_last_thread_that_comes_begins_and_ends_a_window() {
         program.event(thread, Event::Work { instructions: 1000 });
     }
     let outcome = both::run(&textbook::machine(2, 8), &program, "page-coloring");
-    // Both begin at 15. Thread 0 comes to the end at 115 and waits until 145.
+    // Both begin at 15. Thread 0 reaches the end at 115 and waits until 145.
     outcome.time("busy", 230);
     outcome.time("imbalance", 30);
     outcome.time("wall", 130);
@@ -122,7 +122,7 @@ fn slept_through(join_first: bool) -> Program {
 
 #[test]
 fn a_thread_that_waits_does_not_run_through_the_windows_alone() {
-    // Whether it came to the wait before the windows (then nobody could go on) or after them.
+    // True if it came to the wait before the windows (then no thread could go on), false if after them.
     for join_first in [true, false] {
         let outcome = both::run(&textbook::machine(2, 8), &slept_through(join_first), "page-coloring");
         let counted = &outcome.value()["windows"]["counted"];
@@ -134,7 +134,7 @@ fn a_thread_that_waits_does_not_run_through_the_windows_alone() {
     }
 }
 
-/// By the clocks the thread that holds the lock at the window is another than the one that held it before as recorded.
+/// By the clocks, the thread that holds the lock at the window is not the one that held it before as recorded.
 #[test]
 fn a_lock_that_is_held_at_a_window_is_no_deadlock() {
     let mut program = Program::new(2);
@@ -170,7 +170,7 @@ fn windowed(threads: u32, length: usize) -> impl Strategy<Value = Program> {
             })
             .collect();
         places.sort_unstable();
-        // From the last one on, so that what comes before stays where it is.
+        // From the last one on, so that earlier events stay where they are.
         let mut events: Vec<(usize, usize, u32, Event)> = Vec::new();
         for (index, (begin, from, thread)) in places.into_iter().enumerate() {
             for thread in (0..threads).filter(|other| all || *other == thread) {
@@ -218,7 +218,7 @@ proptest! {
         agree(&machine, &program, &Setup::default())?;
     }
 
-    /// What is looked at closely changes nothing, and is of what was counted.
+    /// A closer look changes nothing, and covers what was counted.
     #[test]
     fn adds_up(machine in machines(vec![1, 2, 4]), program in windowed(6, 1000)) {
         let policies = ["round-robin+random"];

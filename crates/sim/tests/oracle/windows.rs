@@ -1,4 +1,4 @@
-//! Windows: what is counted begins at one phase and ends at another.
+//! Windows: counting begins at one phase and ends at another.
 
 use machine::Machine;
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ fn from_a_phase_to_itself() {
     outcome.time("wall", 0);
 }
 
-/// A worker waits from before the window's begin to after its end: of that, what is in the window counts.
+/// A worker waits from before the window's begin to after its end: the part in the window counts.
 #[test]
 fn waits_are_cut_at_both_ends() {
     let mut program = Program::new(2);
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(with, without);
     }
 
-    /// In the window everything adds up, and nothing that is looked at closely changes.
+    /// In the window everything adds up, and a closer look changes nothing.
     #[test]
     fn adds_up(machine in machines(vec![1, 2, 4]), program in phased(6, 1000)) {
         let policies = ["round-robin+random"];

@@ -11,13 +11,13 @@ use trace::{Event, Op};
 use super::Choices;
 use super::program::{Item, Program};
 
-/// Hints, and what is reported of them.
+/// Hints, and their report.
 pub struct Made {
     pub colors: PageColors,
     pub reported: Value,
 }
 
-/// What a policy is handed. The program is one without names: heap blocks are all of one site.
+/// The hints that a policy is handed. The program is one without names: heap blocks are all of one site.
 pub fn make(wanted: Wanted, program: &Program, machine: &Machine, choices: &Choices) -> Made {
     let of = cdpc::Machine {
         page_bytes: machine.page_bytes,
@@ -78,7 +78,7 @@ fn hinted(loops: &[Loop], of: &cdpc::Machine, ways: Option<u32>) -> Hints {
     hints.expect("each loop can be")
 }
 
-/// What each process says of its loops, and how much of it cannot be.
+/// The loops that each process describes, and the number of those that cannot be.
 pub fn said(program: &Program) -> (BTreeMap<u32, Vec<Loop>>, u64) {
     let (mut said, mut malformed) = (BTreeMap::<u32, Vec<Loop>>::new(), 0);
     // Thread by thread: which description is the last one is a matter of that.
@@ -160,7 +160,7 @@ struct Pass<'a> {
 }
 
 fn derived(program: &Program, machine: &cdpc::Machine, choices: &Choices, ways: Option<u32>) -> BTreeMap<u32, Hints> {
-    // All begin with a Spawn, or with what they do first.
+    // All begin with a Spawn, or with their first action.
     let thread = |_| Thread {
         unborn: true,
         ..Thread::default()
@@ -241,7 +241,7 @@ impl Pass<'_> {
         self.note_meeting(self.space(number));
     }
 
-    /// Whether the phase to count from has begun, and the one to count to has not begun after that.
+    /// Returns whether the phase to count from has begun, and the one to count to has not begun after that.
     fn counts(&self) -> bool {
         let mut phases = self.phases.iter();
         let begun = match &self.choices.from_phase {

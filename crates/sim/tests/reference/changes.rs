@@ -6,7 +6,7 @@ use machine::Machine;
 use results::ProgramChange;
 use trace::{Array, Event};
 
-/// What blocks are called in programs that say nothing of who allocated them.
+/// The name of blocks in programs that do not say who allocated them.
 pub const BLOCKS: &str = "heap: allocation site unknown";
 
 const HUGE: u64 = 1 << 21;
@@ -19,10 +19,10 @@ pub struct Part {
     pub huge: bool,
 }
 
-/// Where each byte of a block is.
+/// The place of each byte of a block.
 type Room = Vec<u64>;
 
-/// What a change puts together.
+/// The structures that a change puts together.
 fn members(change: &ProgramChange) -> Vec<&str> {
     match change {
         ProgramChange::Interleave { data, with, .. } if !with.is_empty() => {
@@ -43,10 +43,10 @@ pub struct Changes {
     page: u64,
     next: u64,
     rooms: HashMap<(String, u64, u64), Room>,
-    /// By part: where the next small block goes, and up to where.
+    /// By part: the place of the next small block, and the end of its stretch.
     stretches: HashMap<usize, (u64, u64)>,
     large: HashMap<String, u64>,
-    /// By change and number: where rooms that several blocks share begin.
+    /// By change and number: the starts of rooms that several blocks share.
     shared: HashMap<(usize, usize), u64>,
 }
 
@@ -72,7 +72,7 @@ impl Changes {
             // Other processes are not named.
             _ if space > 0 => {}
             Event::Alloc { addr, bytes, .. } => {
-                // What it covers of older blocks is theirs no longer.
+                // Older blocks lose the parts that it covers.
                 let (start, end) = (addr, addr + bytes);
                 let left = self.blocks.drain(..).flat_map(|(addr, bytes)| {
                     let before = (addr, start.clamp(addr, addr + bytes) - addr);
@@ -106,7 +106,7 @@ impl Changes {
         parts
     }
 
-    /// Which huge page an address is on, told from all other pages.
+    /// The huge page of an address, told from all other pages.
     pub fn huge_page(&self, address: u64) -> u64 {
         address / HUGE.max(self.page)
     }
@@ -228,7 +228,7 @@ impl Changes {
         Some((0..bytes).map(byte).collect())
     }
 
-    /// Where each part begins in one piece.
+    /// The start of each part in one piece.
     fn starts(&self, parts: &[u64]) -> Vec<u64> {
         let mut end: u64 = 0;
         let mut starts = Vec::new();
@@ -239,7 +239,7 @@ impl Changes {
         starts
     }
 
-    /// What all changes make of so many bytes.
+    /// The image of `bytes` bytes under all changes.
     fn image(&self, bytes: u64, changes: &[ProgramChange]) -> Image {
         let mut image: Vec<(usize, u64)> = (0..bytes).map(|offset| (0, offset)).collect();
         let mut parts = vec![bytes];
@@ -257,7 +257,7 @@ impl Changes {
         (image, parts)
     }
 
-    /// What one change does to so many bytes.
+    /// The effect of one change on `bytes` bytes.
     fn table(&self, change: &ProgramChange, bytes: u64) -> Option<Image> {
         let mut table = vec![(0, 0); bytes as usize];
         match change {
@@ -344,7 +344,7 @@ impl Changes {
             // Changes of when loads begin: overlap.rs.
             | ProgramChange::Chains { .. }
             | ProgramChange::Prefetch { .. }
-            // Tested by what it is a case of.
+            // Tested as the case that it is an instance of.
             | ProgramChange::Interleave { .. } => None,
         }
     }

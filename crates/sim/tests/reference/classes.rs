@@ -19,10 +19,10 @@ pub struct ClassedMiss {
     /// The cpu that it counts for.
     pub cpu: u32,
     pub class: Class,
-    /// What it stalled that cpu as far as that was known, and of that, where no cache on the path served it.
+    /// Its stall of that cpu as far as that was known, and the part of it for lines that no cache on the path served.
     pub stall: u64,
     pub beyond: u64,
-    /// Whether it counts at all.
+    /// True if it counts at all.
     pub counts: bool,
 }
 
@@ -89,7 +89,8 @@ impl Classes {
         Some(ClassedMiss::new(cpu, class))
     }
 
-    /// What a lookup leaves behind; whether it is the first of the line, and whether the fully associative cache has it.
+    /// The trace that a lookup leaves. Returns whether it is the first of the line, and whether the fully associative
+    /// cache has it.
     pub fn would_be_looked_up(&mut self, line: u64, takes: bool) -> (bool, bool) {
         let cold = self.seen.insert(line);
         let fully_hit = self.fully.contains(&line);
@@ -103,7 +104,7 @@ impl Classes {
         (cold, fully_hit)
     }
 
-    /// So many lines of others have come in all.
+    /// Number of lines of others that have come in all.
     pub fn others(&mut self, came: u64) {
         let fresh = came.saturating_sub(self.others).min(self.capacity as u64);
         self.others = self.others.max(came);
@@ -120,7 +121,7 @@ impl Classes {
         written.is_some_and(|written| words.any(|word| written.contains(&word)))
     }
 
-    /// A cpu below the instance accesses words of the line, wherever it finds it.
+    /// A cpu below the instance accesses words of the line, in whichever cache it finds it.
     pub fn accessed(&mut self, line: u64, words: Range<u64>) -> Option<ClassedMiss> {
         if self.undecided.contains_key(&line) && self.meets(line, words) {
             self.written.remove(&line);
@@ -147,7 +148,7 @@ impl Classes {
         self.decide(line, Class::FalseSharing)
     }
 
-    /// Nothing is known of the line any more.
+    /// Forgets all about the line.
     pub fn forget(&mut self, line: u64) {
         self.fully.retain(|held| *held != line);
         self.seen.remove(&line);
@@ -155,7 +156,7 @@ impl Classes {
         self.written.remove(&line);
     }
 
-    /// What is counted ends: what is undecided was false sharing, whatever it turns out to be later.
+    /// Counting ends: an undecided miss was false sharing, whatever it turns out to be later.
     pub fn end(&mut self) -> Vec<ClassedMiss> {
         let class = Class::FalseSharing;
         let misses = self
@@ -171,12 +172,12 @@ impl Classes {
         self.undecided.remove(&line).map(|miss| ClassedMiss { class, ..miss })
     }
 
-    /// What is undecided will not count.
+    /// Undecided misses will not count.
     pub fn discard(&mut self) {
         self.undecided.values_mut().for_each(|miss| miss.counts = false);
     }
 
-    /// What the miss that has just been made stalls its cpu, if its class is not known yet.
+    /// Adds the stall of the cpu by the miss that has just been made. Returns whether its class is not known yet.
     pub fn stalled(&mut self, line: u64, stall: u64, beyond: u64) -> bool {
         let undecided = self.undecided.get_mut(&line);
         undecided.is_some_and(|miss| {

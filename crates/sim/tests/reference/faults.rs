@@ -25,7 +25,7 @@ pub struct Faults {
     fault_ns: f64,
     clear_ns: f64,
     blocks: Vec<Block>,
-    /// Where blocks of the heap live.
+    /// Addresses of live blocks of the heap.
     heap: HashSet<(u32, u64)>,
     /// Pages that were touched.
     touched: HashSet<Page>,
@@ -39,7 +39,7 @@ pub struct Faults {
     pub passed: Vec<u64>,
 }
 
-/// What a touch comes to.
+/// The outcome of a touch.
 pub struct Touch {
     pub takes: u64,
     pub again: bool,

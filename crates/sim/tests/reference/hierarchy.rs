@@ -207,6 +207,11 @@ impl Hierarchy {
     }
 
     /// What was counted so far is nothing; what is held stays.
+    /// Lines that come while caches are only warmed count as used; lines that come later do not.
+    pub fn take_all(&mut self, all: bool) {
+        self.instances.iter_mut().for_each(|instance| instance.takes_all = all);
+    }
+
     pub fn count_anew(&mut self) {
         self.instances.iter_mut().for_each(Instance::count_anew);
         self.memory.count_anew();
@@ -601,7 +606,7 @@ impl Hierarchy {
 
     fn evict(&mut self, instance: usize, address: u64, piece: &Piece) {
         let cpu = piece.cpu as usize;
-        let mut dirty = self.instances[instance].lose(address, false);
+        let mut dirty = self.instances[instance].evict(address);
         if self.instances[instance].cache.inclusive {
             let line = address..address + u64::from(self.instances[instance].cache.line_bytes);
             for above in self.above(instance) {

@@ -1,4 +1,4 @@
-//! Policies that act while the program runs: what they hear, and what becomes of pages and their copies.
+//! Policies that act while the program runs: the reports they get, and the fate of pages and their copies.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,7 +8,7 @@ use policy::{
 
 use super::{Model, units};
 
-/// What is kept between observations.
+/// State kept between observations.
 pub struct Moments {
     interest: Interest,
     /// Misses of the caches and TLBs so far.
@@ -18,7 +18,7 @@ pub struct Moments {
     next_tick: Vec<u64>,
     /// Pages in the order in which they were heard of, which numbers them.
     heard: Vec<Page>,
-    /// The multiple of the interval between looks at what was accessed that no clock has reached, in units.
+    /// The multiple of the interval between looks at accessed pages that no clock has reached, in units.
     next_look: u64,
     /// Pages touched since the last look, and pages ever executed, by their numbers.
     accessed: BTreeSet<u32>,
@@ -62,7 +62,7 @@ impl Moments {
     }
 }
 
-/// Whether the latest of so many is one that is reported.
+/// Returns whether the latest of `every` is one that is reported.
 fn sampled(count: &mut u64, every: u32) -> bool {
     *count += 1;
     every > 0 && count.is_multiple_of(every.into())
@@ -83,7 +83,7 @@ impl Model<'_> {
         self.moments.interest != Interest::NONE
     }
 
-    /// What a touch of a closed page takes, and a write to a page with copies, before it is carried out.
+    /// The time of a touch of a closed page, and of a write to a page with copies, before it is carried out.
     pub fn before(&mut self, piece: Seen, clock: u64) -> u64 {
         if !self.acts() {
             return 0;
@@ -128,7 +128,8 @@ impl Model<'_> {
         took
     }
 
-    /// What policies do after a piece. `reached`: memory or a dirty remote cache; `node`: of the copy that was used.
+    /// The policy's actions after a piece. `reached`: memory or a dirty remote cache; `node`: of the copy that was
+    /// used.
     pub fn after(&mut self, piece: Seen, tlb_missed: bool, reached: bool, node: u64, clock: u64) -> u64 {
         if !self.acts() {
             return 0;
@@ -187,7 +188,7 @@ impl Model<'_> {
         took
     }
 
-    /// The policy hears of something; how long what it wants takes the cpu.
+    /// Tells the policy of an event. Returns how long its actions take the cpu.
     pub fn observe(&mut self, cpu: usize, observation: &Observation, clock: u64) -> u64 {
         let actions = self.pages.observe(observation, clock >> 20);
         self.act(cpu, actions, clock)
@@ -245,7 +246,7 @@ impl Model<'_> {
         }
     }
 
-    /// A cpu has to move a thread. What that takes.
+    /// A cpu has to move a thread. Returns the time of that.
     pub fn charge_move(&mut self, cpu: usize) -> u64 {
         self.charge(cpu, self.move_thread_ns())
     }
@@ -264,7 +265,7 @@ impl Model<'_> {
         }
     }
 
-    /// What the move costs, if the page has a new frame.
+    /// The cost of the move, if the page has a new frame.
     fn move_page(&mut self, page: Page, to: Placement) -> Option<f64> {
         if self.pages.copies(page) > 1 {
             self.collapse(page, None);

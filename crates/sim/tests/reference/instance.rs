@@ -20,7 +20,7 @@ pub struct Line {
     pub coming: Option<Coming>,
     /// On machines that overlap: when it comes, to the cpu that asked for it.
     pub arrives: Option<Arrival>,
-    used: u64,
+    used: i64,
 }
 
 /// The number of every line of others.
@@ -38,6 +38,8 @@ struct Set {
     ways: Vec<Option<Line>>,
     /// Tree of PLRU in the order of a heap: whether the bit points to the upper half.
     bits: Vec<bool>,
+    /// Where only lines that are used again stay: what LRU would hold, the one used last in front.
+    plain: Vec<u64>,
 }
 
 /// What is counted, for each cpu that caused it.
@@ -89,6 +91,8 @@ pub struct Instance {
     key: u64,
     /// Turns of others that were looked at, by set.
     others: HashMap<u64, u64>,
+    /// Each line that comes counts as used.
+    pub takes_all: bool,
     /// The latest lookup found a line that a prefetcher had brought, as the first.
     pub found_brought: bool,
     /// Class of the latest miss, where it was known at once.
@@ -111,6 +115,7 @@ impl Instance {
             key: SplitMix64(seed.wrapping_add(number)).next(),
             classes: classed.then(|| Classes::new(lines as usize)),
             others: HashMap::new(),
+            takes_all: false,
             found_brought: false,
             latest: None,
             counts: vec![Counts::default(); all as usize],
@@ -176,8 +181,10 @@ impl Instance {
         let set = self.set_number(virtual_address, physical_address);
         let number = self.line_number(physical_address);
         let way = self.way_of(set, number);
+        let passed_over = way.is_none() && self.set(set).plain.contains(&number);
         if let Some(way) = way {
             self.use_way(set, way, time);
+            self.plain_takes(set, number);
         }
         self.found_brought = self
             .line(physical_address)
@@ -193,12 +200,20 @@ impl Instance {
             .classes
             .as_mut()
             .and_then(|classes| classes.look_up(cpu, number, words(physical_address, size), way.is_some(), takes));
+        let miss = miss.map(|miss| match miss.class {
+            Class::Conflict if passed_over => ClassedMiss {
+                class: Class::Capacity,
+                ..miss
+            },
+            _ => miss,
+        });
         self.latest = miss.map(|miss| miss.class);
         self.record(miss);
         way.is_some()
     }
 
-    /// A cache before this one found a line that a prefetcher had brought: had it not, this one would have been looked up.
+    /// A cache before this one found a line that a prefetcher had brought: had it not, this one would have been looked
+    /// up.
     pub fn would_be_looked_up(&mut self, physical_address: u64, takes: bool) {
         let number = self.line_number(physical_address);
         if let Some(classes) = &mut self.classes {
@@ -215,7 +230,7 @@ impl Instance {
     fn use_way(&mut self, set: u64, way: usize, time: u64) {
         let set = self.set(set);
         if let Some(line) = &mut set.ways[way] {
-            line.used = time;
+            line.used = time as i64;
         }
         // Each bit on the way down points away from the half that was used.
         let (mut node, mut low, mut high) = (0, 0, set.ways.len());
@@ -234,6 +249,7 @@ impl Instance {
         self.sets.entry(number).or_insert_with(|| Set {
             ways: vec![None; ways],
             bits: vec![false; if tree { ways } else { 0 }],
+            plain: Vec::new(),
         })
     }
 
@@ -247,7 +263,7 @@ impl Instance {
             return (free, None);
         }
         let way = match replacement {
-            Replacement::Lru => {
+            Replacement::Lru | Replacement::Reuse => {
                 let used = |way: &usize| set.ways[*way].map(|line| line.used);
                 (0..set.ways.len()).min_by_key(used).expect("a set has ways")
             }
@@ -310,9 +326,29 @@ impl Instance {
             brought: false,
             coming: None,
             arrives: None,
-            used: time,
+            used: time as i64,
         });
         self.use_way(set, way, time);
+        self.plain_takes(set, OTHERS);
+    }
+
+    /// What LRU would hold, where only lines that are used again stay; true if it had this one.
+    fn plain_takes(&mut self, set: u64, number: u64) -> bool {
+        if self.cache.replacement != Replacement::Reuse || self.cache.ways == 1 {
+            return true;
+        }
+        let ways = self.cache.ways as usize;
+        let plain = &mut self.set(set).plain;
+        let had = plain
+            .iter()
+            .position(|&other| other == number)
+            .filter(|_| number != OTHERS);
+        if let Some(at) = had {
+            plain.remove(at);
+        }
+        plain.insert(0, number);
+        plain.truncate(ways);
+        had.is_some()
     }
 
     pub fn take(&mut self, way: usize, virtual_address: u64, physical_address: u64) {
@@ -326,9 +362,15 @@ impl Instance {
             brought: false,
             coming: None,
             arrives: None,
-            used: time,
+            used: time as i64,
         });
         self.use_way(set, way, time);
+        if !self.plain_takes(set, number)
+            && !self.takes_all
+            && let Some(line) = &mut self.set(set).ways[way]
+        {
+            line.used = -(time as i64);
+        }
         if let Some(classes) = &mut self.classes {
             classes.taken(number);
         }
@@ -350,8 +392,28 @@ impl Instance {
         }
     }
 
-    /// Takes the line that holds an address out; whether it was dirty.
+    /// Takes the line that holds an address out, for another reason than that its own set needs the room; whether it
+    /// was dirty.
     pub fn lose(&mut self, physical_address: u64, by_invalidation: bool) -> bool {
+        if self.holds(physical_address) {
+            self.unlist(physical_address);
+        }
+        self.leaves(physical_address, by_invalidation)
+    }
+
+    /// The line that holds an address makes room for another of its set; whether it was dirty.
+    pub fn evict(&mut self, physical_address: u64) -> bool {
+        self.leaves(physical_address, false)
+    }
+
+    fn unlist(&mut self, physical_address: u64) {
+        let number = self.line_number(physical_address);
+        for set in self.sets.values_mut() {
+            set.plain.retain(|&other| other != number);
+        }
+    }
+
+    fn leaves(&mut self, physical_address: u64, by_invalidation: bool) -> bool {
         let number = self.line_number(physical_address);
         let dirty = self.line(physical_address).is_some_and(|line| line.dirty);
         for set in self.sets.values_mut() {
@@ -371,7 +433,8 @@ impl Instance {
 
     /// The line of an address is taken out, and it is as if it had never been here.
     pub fn forget(&mut self, physical_address: u64) {
-        self.lose(physical_address, false);
+        self.unlist(physical_address);
+        self.leaves(physical_address, false);
         let number = self.line_number(physical_address);
         if let Some(classes) = &mut self.classes {
             classes.forget(number);

@@ -1,4 +1,4 @@
-//! The nodes' memory: who is served locally, and how long a busy node makes a request wait.
+//! The nodes' memory: which requests are local, and how long a busy node makes a request wait.
 
 use std::iter;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use policy::{Following, Prices};
 use super::hierarchy::{Piece, Wait};
 use super::software_prefetch::From;
 
-/// What memory served, for each cpu.
+/// The requests that memory served, for each cpu.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Served {
     pub local: u64,
@@ -32,15 +32,15 @@ pub struct Memory {
     /// The latest moment at which each node was asked.
     latest: Vec<u64>,
     overlaps: bool,
-    /// How long all nodes were occupied by data, by what went to memory, by upgrades.
+    /// The time that all nodes were occupied by data, by write-backs, by upgrades.
     pub occupied: [u64; 3],
     frame_bytes_per_node: u64,
     pub served: Vec<Served>,
-    /// Whether memory, or another cpu's cache over its bus, has served what a cpu waits for.
+    /// True if memory, or another cpu's cache over its bus, has served what a cpu waits for.
     pub reached: bool,
 }
 
-/// What a miss takes of the cpus of a node, by the node that serves it.
+/// The latency of a miss for the cpus of a node, by the node that serves it.
 fn latencies(machine: &Machine) -> Vec<Vec<u64>> {
     let memory = &machine.memory;
     let nodes = memory.nodes as usize;
@@ -78,7 +78,7 @@ fn latencies(machine: &Machine) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// What policies may know of what things take.
+/// The costs that policies may know.
 pub fn prices(machine: &Machine) -> Arc<Prices> {
     let ns = |units: u64| units as f64 / (1 << 20) as f64;
     Arc::new(Prices {
@@ -202,7 +202,7 @@ impl Memory {
         (queued + self.latencies[from][to], whose)
     }
 
-    /// A request to write what others hold; how long it waits.
+    /// A request to write a line that others hold. Returns how long it waits.
     pub fn upgrade(&mut self, piece: &Piece) -> u64 {
         self.occupy(piece.physical_address, piece.asked, 2)
     }

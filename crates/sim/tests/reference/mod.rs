@@ -53,7 +53,7 @@ pub fn units(ns: f64) -> u64 {
     (ns * 1_048_576.0).round() as u64
 }
 
-/// What the user of the simulator chooses, beyond machine, program and policy.
+/// The choices of the simulator's user, beyond machine, program and policy.
 #[derive(Clone, Debug)]
 pub struct Choices {
     pub seed: u64,
@@ -61,16 +61,16 @@ pub struct Choices {
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
     pub slice_ns: u64,
-    /// Which cpus threads are given.
+    /// The cpus that threads are given.
     pub schedule: Scheduling,
     /// The first cpu of each thread; threads beyond take the cpus in their order.
     pub placement: Option<Vec<u32>>,
-    /// What the code of a barrier takes.
+    /// The time of the code of a barrier.
     pub barrier_ns: u64,
     /// Phases between which is counted.
     pub from_phase: Option<String>,
     pub to_phase: Option<String>,
-    /// What is changed of the program.
+    /// The changes of the program.
     pub changes: Vec<ProgramChange>,
 }
 
@@ -91,7 +91,7 @@ impl Default for Choices {
     }
 }
 
-/// Where a cpu's time went, in units.
+/// How a cpu's time was spent, in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Time {
     pub busy: u64,
@@ -120,16 +120,16 @@ pub struct CpuResult {
     pub references: u64,
     pub instructions: u64,
     pub prefetches: software_prefetch::Prefetches,
-    /// What it waited for in caches of its path, and where no cache answers.
+    /// Its waits for caches of its path, and for lines that no cache has.
     pub on_chip: u64,
     pub unclassed: u64,
 }
 
-/// What one window counted, or all of the run.
+/// The counts of one window, or of all of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     cpus: Vec<CpuResult>,
-    /// How long each cpu ran.
+    /// The time that each cpu ran.
     ran: Vec<u64>,
     occupied: [u64; 3],
 }
@@ -145,15 +145,15 @@ pub struct Outcome {
     pub copied: u64,
     pub collapsed: u64,
     pub wall: u64,
-    /// References, time and misses of each window of the trace, where they are counted.
+    /// References, time and misses of each window of the trace, if they are counted.
     pub windows: Option<Vec<(u64, u64, Vec<u64>)>>,
-    /// How long memory was occupied by data, by what went there, by upgrades.
+    /// The time that memory was occupied by data, by write-backs, by upgrades.
     pub occupied: [u64; 3],
-    /// Whether page faults take time.
+    /// True if page faults take time.
     pub faults: bool,
-    /// Whether the program says how many instructions it executed.
+    /// True if the program says how many instructions it executed.
     pub knows_instructions: bool,
-    /// What is reported of hints, where the policy takes them.
+    /// The report of hints, if the policy takes them.
     pub hints: Option<Value>,
 }
 
@@ -244,7 +244,7 @@ pub fn simulate(
         choices.barrier_ns << 20,
     );
     let mut counting = choices.from_phase.is_none();
-    // Whether the window ends with an item.
+    // Returns whether the window ends with an item.
     let mut passes = |model: &mut Model,
                       schedule: &mut Schedule,
                       windows: &mut Windows,
@@ -265,6 +265,7 @@ pub fn simulate(
         counting && choices.to_phase.as_ref() == Some(name)
     };
     let mut windows = Windows::of(program);
+    model.hierarchy.take_all(windows.warmed);
     if choices.recorded {
         for (thread, item) in &program.items {
             let cpu = first_cpus[*thread as usize];
@@ -336,7 +337,7 @@ pub fn simulate(
 }
 
 impl Model<'_> {
-    /// What was counted so far is nothing.
+    /// Resets all counts.
     fn count_anew(&mut self) {
         self.cpus.fill(CpuResult::default());
         self.hierarchy.count_anew();
@@ -387,7 +388,7 @@ impl Model<'_> {
         part.huge && !self.pages.colors(Page { space, number })
     }
 
-    /// What the TLB translates an address by; huge pages are told from others by a space that no program has.
+    /// The page by which the TLB translates an address; huge pages are told from others by a space that no program has.
     fn translated(&self, space: u32, address: u64, huge: bool) -> Page {
         let split = self
             .machine
@@ -413,7 +414,7 @@ impl Model<'_> {
         }
     }
 
-    /// How long the item takes.
+    /// The time of the item.
     fn carry_out(&mut self, cpu: usize, thread: u32, item: &Item, clock: u64) -> Result<u64, OutOfFrames> {
         match item {
             Item::Event(Event::Work { instructions }) => {
@@ -565,7 +566,7 @@ impl Model<'_> {
         Ok(took_to_fault + acted + took + after)
     }
 
-    /// What was counted since counting began; cpus have waited for the last.
+    /// The counts since counting began; cpus have waited for the last.
     fn counted(&mut self, schedule: &Schedule) -> Counted {
         for instance in &mut self.hierarchy.instances {
             instance.end();

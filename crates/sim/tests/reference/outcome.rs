@@ -1,4 +1,4 @@
-//! What was counted, under the names and in the units in which the simulator reports it.
+//! The counts, under the names and in the units in which the simulator reports them.
 
 use machine::Machine;
 use serde_json::{Value, json};
@@ -189,7 +189,7 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
     all
 }
 
-/// What a cpu waited for in caches and memory, by why, in whole nanoseconds that add up to what is reported of its stalls.
+/// A cpu's waits for caches and memory, by reason, in whole nanoseconds that add up to its reported stalls.
 fn parts(cpu: &CpuResult) -> [u64; 9] {
     let mut sum = Counts::default();
     cpu.caches.iter().for_each(|counts| sum.add(counts));
@@ -217,7 +217,7 @@ fn parts(cpu: &CpuResult) -> [u64; 9] {
     std::array::from_fn(|number| upto(number + 1) - upto(number))
 }
 
-/// Whether a cache is the outermost one for data.
+/// Returns whether a cache is the outermost one for data.
 fn is_outermost(machine: &Machine, kind: usize) -> bool {
     let data = machine.caches.iter().enumerate();
     let data = data.filter(|(_, cache)| cache.kind != machine::Kind::Instruction);

@@ -9,11 +9,11 @@ use trace::Op;
 
 use super::hierarchy::Wait;
 
-/// What a piece would wait for by itself.
+/// The time that a piece would wait by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Latency {
     pub upgrade: u64,
-    /// The hit, or what it takes from beyond.
+    /// The hit, or the time from beyond.
     pub base: Wait,
     /// For a line that has not come: beyond the hit.
     pub late: Wait,
@@ -28,7 +28,7 @@ impl Latency {
     }
 }
 
-/// What the cpu does wait for.
+/// The time that the cpu does wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
     pub tlb: u64,
@@ -39,12 +39,12 @@ pub struct Share {
     pub done: u64,
 }
 
-/// The reference at hand.
+/// The current reference.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference {
     pub thread: u32,
     pub site: u32,
-    /// When what its address comes from has come.
+    /// The time at which the source of its address has come.
     pub address: u64,
     /// When a prefetch of the program has asked for it.
     ahead: Option<u64>,
@@ -76,7 +76,7 @@ pub struct Overlap {
     pub period: u64,
     cpus: Vec<Cpu>,
     depends: HashMap<u32, Vec<u32>>,
-    /// By site, what an instruction takes beyond the period.
+    /// By site, the time of an instruction beyond the period.
     paces: HashMap<u32, u64>,
     /// Sites that wait for one load of those: the one that was carried out last.
     either: std::collections::HashSet<u32>,
@@ -84,7 +84,7 @@ pub struct Overlap {
     came: HashMap<(u32, u32), Vec<u64>>,
     last: HashMap<(u32, u32), usize>,
     loads: usize,
-    /// By thread and site, when its loads would have begun without a change.
+    /// By thread and site, the times at which its loads would have begun without a change.
     begins: HashMap<(u32, u32), Vec<u64>>,
     /// By site: links, and how many chains are followed; loads that are prefetched, and how far ahead.
     chains: HashMap<u32, usize>,
@@ -93,6 +93,9 @@ pub struct Overlap {
     refill: u64,
     clock: u64,
     set_refill: u64,
+    bank_refill: u64,
+    /// By cpu and bank: the time until which it is taken.
+    banks: HashMap<(usize, u64), u64>,
     set_rewrite: u64,
     /// Page walks at a time (0: any number), and when those of each cpu were over.
     walkers: usize,
@@ -105,13 +108,13 @@ pub struct Overlap {
     mispredictions: HashMap<u32, (u64, Vec<u32>)>,
     due: HashMap<(usize, u32), u64>,
     misprediction: u64,
-    /// By cpu and set: up to when it is taken, and the instructions of its requests.
+    /// By cpu and set: the time until which it is taken, and the instructions of its requests.
     taken: HashMap<(usize, u64), u64>,
     requests: HashMap<(usize, u64), Vec<usize>>,
     /// By cpu and line: the turns of requests, and those of stores.
     turns: HashMap<(usize, u64), Vec<u64>>,
     rewrites: HashMap<(usize, u64), Vec<u64>>,
-    /// The piece at hand waits for a turn that its line has already.
+    /// True if the current piece waits for a turn that its line has already.
     pub joined: bool,
     begins_at: u64,
 }
@@ -139,7 +142,7 @@ fn is_link(depends: &HashMap<u32, Vec<u32>>, site: u32) -> bool {
     waits_for(depends, site).contains(&site)
 }
 
-/// Whether a site is no link and waits for none.
+/// Returns whether a site is no link and waits for none.
 fn is_known_ahead(depends: &HashMap<u32, Vec<u32>>, site: u32) -> bool {
     let mut all = waits_for(depends, site);
     all.push(site);
@@ -224,6 +227,8 @@ impl Overlap {
             refill: 0,
             clock: 0,
             set_refill: super::units(core.set_refill_ns),
+            bank_refill: super::units(core.bank_refill_ns),
+            banks: HashMap::new(),
             set_rewrite: super::units(core.set_rewrite_ns),
             walkers: machine.tlb.as_ref().map_or(0, |tlb| tlb.walkers as usize),
             walk: super::units(machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns)),
@@ -297,7 +302,7 @@ impl Overlap {
         self.between[cpu] += count;
     }
 
-    /// Branches before a reference may be foretold wrongly. Returns how long that moves the clock on.
+    /// Branches before a reference may be mispredicted. Returns by how much that moves the clock.
     pub fn mispredict(&mut self, cpu: usize, thread: u32, site: u32) -> u64 {
         let Some((per_1024, on)) = self.mispredictions.get(&site) else {
             return 0;
@@ -319,7 +324,7 @@ impl Overlap {
         time
     }
 
-    /// When the load of a site came that those wait for who wait for the site.
+    /// The time at which the load of a site came that its dependents wait for.
     fn came(&self, thread: u32, site: u32) -> Option<u64> {
         let loads = self.came.get(&(thread, site))?;
         let before = self.chains.get(&site).copied().unwrap_or(1);
@@ -343,8 +348,8 @@ impl Overlap {
         };
     }
 
-    /// When a piece of data is asked for. `near`: it was found in its first cache, whose set and line are `place`, and which
-    /// has so many ways.
+    /// The time at which a piece of data is asked for. `near`: it was found in its first cache, with set and line in
+    /// `place` and the given number of ways.
     pub fn ask_of_set(
         &mut self,
         cpu: usize,
@@ -356,7 +361,7 @@ impl Overlap {
     ) -> u64 {
         let asked = self.ask(cpu, op, clock, refill, near, address);
         self.joined = false;
-        if self.set_refill == 0 {
+        if self.set_refill == 0 && self.bank_refill == 0 {
             return asked;
         }
         let entered = self.cpus[cpu].entered;
@@ -371,7 +376,9 @@ impl Overlap {
             self.joined = true;
             last
         } else {
-            let turn = asked.max(*taken);
+            let bank = self.banks.entry((cpu, address / self.line_bytes % 4)).or_default();
+            let turn = asked.max(*taken).max(*bank);
+            *bank = (*bank).max(entered) + self.bank_refill;
             turns.push(turn);
             *taken = (*taken).max(entered) + self.set_refill;
             self.requests.entry((cpu, set)).or_default().push(number);
@@ -381,7 +388,7 @@ impl Overlap {
         let within = requests.iter().filter(|request| **request + self.window > number);
         let replaced = within.count() >= ways as usize;
         let writes = matches!(op, Op::Write | Op::Modify);
-        if writes && replaced {
+        if writes && replaced && self.set_refill > 0 {
             let rewrites = self.rewrites.entry((cpu, line)).or_default();
             if rewrites.last().is_none_or(|last| *last <= entered) {
                 rewrites.push((*taken).max(entered));
@@ -391,7 +398,7 @@ impl Overlap {
         turn
     }
 
-    /// When a piece is asked for, where sets take any number of lines at once.
+    /// The time at which a piece is asked for, if sets take any number of lines at once.
     pub fn ask(&mut self, cpu: usize, op: Op, clock: u64, refill: u64, near: bool, address: u64) -> u64 {
         self.look_at(cpu, clock);
         self.clock = clock;
@@ -444,7 +451,7 @@ impl Overlap {
         any.max(room(&same, self.of_bank))
     }
 
-    /// How much later a line from far away comes for having its turn.
+    /// The delay of a line from far away by waiting for its turn.
     pub fn line_turn(&mut self, cpu: usize, asked: u64, level: Option<u8>, huge: bool) -> u64 {
         let [last_level, memory, huge_memory] = self.line;
         let first = |of: &[u64]| of.iter().copied().find(|between| *between > 0).unwrap_or(0);
@@ -466,7 +473,7 @@ impl Overlap {
         self.cpus[cpu].requests.push((done, address / self.line_bytes));
     }
 
-    /// How long the piece holds the cpu up that was asked for so.
+    /// The time that a piece with this request holds the cpu up.
     pub fn hold(&mut self, number: usize, op: Op, asked: u64, near: bool, latency: &Latency, address: u64) -> Share {
         let turn = match !near && !self.joined {
             true => self.line_turn(number, asked, latency.level, latency.huge),
@@ -500,7 +507,7 @@ impl Overlap {
             self.last.insert((thread, site), self.loads);
             (done.saturating_sub(self.clock), self.refill)
         };
-        // It waits for the end of what the piece takes.
+        // It waits for the end of the piece's time.
         let late = wait.min(latency.late.sum());
         let upgrade = (wait - late).min(latency.upgrade);
         let tlb = wait.saturating_sub(takes).min(refill);

@@ -11,7 +11,7 @@ pub struct Pages {
     page_bytes: u64,
     colors: u64,
     nodes: u64,
-    /// The first so many have cpus.
+    /// The first `cpu_nodes` have cpus.
     cpu_nodes: u64,
     cpus: u32,
     caches: Option<policy::slots::Caches>,
@@ -20,7 +20,7 @@ pub struct Pages {
     pub runnable: Vec<u32>,
     /// Of each node: its frames, or 0.
     limits: Vec<u64>,
-    /// Of each node: as many as there are numbers for.
+    /// For each node: as many as there are numbers for.
     frames: Vec<u64>,
     /// Numbers from one node's first frame to the next one's.
     frames_per_node: u64,
@@ -31,7 +31,7 @@ pub struct Pages {
     replicas: HashMap<Page, Vec<u64>>,
     /// Bit c: the page is closed to cpu c.
     closed: HashMap<Page, u128>,
-    /// Nodes that have become short of frames; the policy has yet to hear of it.
+    /// Nodes that have become short of frames; the policy has not been told yet.
     pub pressed: Vec<u64>,
     most_used: usize,
     policy: Box<dyn Policy>,
@@ -88,7 +88,7 @@ impl Pages {
         self.most_used as u64
     }
 
-    /// Whether a page has a color of its own.
+    /// Returns whether a page has a color of its own.
     pub fn colors(&self, page: Page) -> bool {
         self.policy.colors(page)
     }
@@ -101,7 +101,7 @@ impl Pages {
         u64::from(cpu) * self.cpu_nodes / u64::from(self.cpus)
     }
 
-    /// How many copies of a page there are; 0 before it is touched.
+    /// The number of copies of a page; 0 before it is touched.
     pub fn copies(&self, page: Page) -> usize {
         match self.table.get(&page) {
             None => 0,
@@ -158,7 +158,7 @@ impl Pages {
         Ok(frame * self.page_bytes + address % self.page_bytes)
     }
 
-    /// Pages in use that have a hint, and those in a frame of that color. Where nothing moves.
+    /// Pages in use that have a hint, and those in a frame of that color. Valid if nothing moves.
     pub fn followed(&self, hints: &PageColors) -> (u64, u64) {
         let colors = self
             .table
@@ -252,14 +252,14 @@ impl Pages {
         }
     }
 
-    /// What the policy answers to which pages were accessed.
+    /// The policy's answer to the accessed pages.
     pub fn observe_accessed(&mut self, accessed: &[Accessed], now_ns: u64) -> Vec<Action> {
         let (world, mut actions) = (self.world(now_ns), Vec::new());
         self.policy.observe_accessed(accessed, &world, &mut actions);
         actions
     }
 
-    /// What the policy answers to something that happened.
+    /// The policy's answer to an event.
     pub fn observe(&mut self, observation: &Observation, now_ns: u64) -> Vec<Action> {
         let (world, mut actions) = (self.world(now_ns), Vec::new());
         self.policy.observe(observation, &world, &mut actions);
@@ -281,7 +281,7 @@ impl Pages {
         Some((old, frame))
     }
 
-    /// Makes a copy on a node; whether there is one now that was not there.
+    /// Makes a copy on a node. Returns whether there is a new one.
     pub fn copy(&mut self, page: Page, node: u32) -> bool {
         let node = u64::from(node) % self.nodes;
         let Some(&first) = self.table.get(&page) else {
@@ -341,8 +341,8 @@ fn domains(machine: &Machine) -> Option<Arc<Domains>> {
     })
 }
 
-/// After how many frames the sets of all physically indexed caches repeat.
-/// Of the outermost cache that has colors.
+/// The number of frames after which the sets of all physically indexed caches repeat. For the outermost cache that has
+/// colors.
 pub fn ways(machine: &Machine) -> u32 {
     let mut outermost = (0, 1);
     for cache in machine.caches.iter().filter(|cache| cache.index == Index::Physical) {

@@ -1,4 +1,4 @@
-//! What is simulated, as a list that people can read: the items of all threads in one order.
+//! The simulated program, as a list that people can read: the items of all threads in one order.
 
 use std::fmt::Write as _;
 
@@ -24,9 +24,9 @@ pub struct Program {
     pub spaces: Vec<u32>,
     pub counts_instructions: bool,
     pub has_fetches: bool,
-    /// Whose addresses come from what loads brought.
+    /// The sites whose addresses come from loaded data.
     pub dependences: Vec<trace::Dependence>,
-    /// How long instructions take that wait for each other.
+    /// The time of instructions that wait for each other.
     pub paces: Vec<trace::Pace>,
     pub mispredictions: Vec<trace::Misprediction>,
     /// Names of memory of the first process.
@@ -132,7 +132,7 @@ impl Program {
     }
 }
 
-/// What a failing property prints.
+/// The output of a failing property.
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(&self.text())

@@ -1,4 +1,4 @@
-//! Which thread goes next, and what holds it.
+//! The thread that goes next, and what holds it.
 
 mod small;
 
@@ -10,7 +10,7 @@ use trace::Event;
 use super::program::{Item, Program};
 use small::Small;
 
-/// What keeps a thread from going on.
+/// The reason that keeps a thread from going on.
 #[derive(Clone, Debug, PartialEq)]
 enum Hold {
     Spawn,
@@ -22,7 +22,7 @@ enum Hold {
     },
     Ticket(u64),
     Child(u32),
-    /// Where a window begins or is counted from.
+    /// The beginning of a window, or the point from which it is counted.
     Place(u64),
 }
 
@@ -57,10 +57,10 @@ pub struct Schedule {
     slice: u64,
     /// After how long threads go to the next cpu, and where each is.
     moving: Option<u64>,
-    /// Who decides where threads run, if they have no cpus of their own.
+    /// Decides where threads run, if they have no cpus of their own.
     small: Option<Small>,
     places: Vec<usize>,
-    /// How often each has gone.
+    /// The number of turns of each.
     times: Vec<u64>,
     states: Vec<State>,
     left: Vec<VecDeque<Item>>,
@@ -71,7 +71,7 @@ pub struct Schedule {
     pub teams: Teams,
     /// Waits that teams distinguish: of a cpu, from when to when.
     waits: Vec<(usize, u64, u64)>,
-    /// What the code of a barrier takes.
+    /// The time of the code of a barrier.
     barrier: u64,
     /// Cpus that some thread is on, or was moved to.
     pub used: Vec<bool>,
@@ -82,7 +82,7 @@ pub struct Schedule {
 pub struct Teams {
     open: u64,
     any: bool,
-    /// Alone since then, where no team is open.
+    /// Alone since then, if no team is open.
     since: u64,
     alone: Vec<(u64, u64)>,
     ending: Vec<(u64, u64)>,
@@ -107,7 +107,7 @@ impl Teams {
         self.open = self.open.saturating_sub(1);
     }
 
-    /// How much of a time masters were alone, and ending teams; asked after the run.
+    /// The parts of a time in which masters were alone, and ended teams; asked after the run.
     fn within(&self, from: u64, to: u64) -> (u64, u64) {
         let overlap = |(start, end): &(u64, u64)| (*end).min(to).saturating_sub((*start).max(from));
         let mut alone = self.alone.clone();
@@ -197,9 +197,10 @@ impl Schedule {
         }
     }
 
-    /// An item was carried out and its time added to the cpu's clock: what it holds or sets free, and who is next here.
+    /// An item was carried out and its time added to the cpu's clock: updates what it holds or sets free, and the next
+    /// thread here.
     ///
-    /// `place`: where a window holds it.
+    /// `place`: the place at which a window holds it.
     pub fn after(&mut self, cpu: usize, thread: u32, item: Option<&Item>, place: Option<u64>) {
         let now = self.cpus[cpu].clock;
         let hold = match item {
@@ -235,8 +236,8 @@ impl Schedule {
         }
     }
 
-    /// The next thread has its turn where the first has used up its slice: also one that was put there by this item, if the policy's
-    /// actions took so long.
+    /// The next thread has its turn if the first has used up its slice: also one that this item put there, if the
+    /// policy's actions took that long.
     pub fn slice(&mut self, cpu: usize) {
         let cpu = &mut self.cpus[cpu];
         if !cpu.ready.is_empty() && cpu.clock - cpu.slice_began >= self.slice {
@@ -245,7 +246,7 @@ impl Schedule {
         }
     }
 
-    /// The policy moves a thread; where that is on its cpu, it ends what it does first. Whether that is so.
+    /// The policy moves a thread; if that is on its cpu, it first ends its current item. Returns whether that is so.
     pub fn move_thread(&mut self, thread: u32, to: usize, asked: u64) -> bool {
         let from = std::mem::replace(&mut self.places[thread as usize], to);
         self.used[to] = true;
@@ -298,11 +299,11 @@ impl Schedule {
         places
     }
 
-    /// Whether a thread goes to another cpu now; it stands at the end of the queue there.
+    /// Returns whether a thread goes to another cpu now; it stands at the end of the queue there.
     fn moves(&mut self, cpu: usize, thread: u32, now: u64) -> bool {
         let Some(moving) = self.moving else { return false };
         let times = now / moving;
-        // The clock of the cpu that it came to may be behind that of the one it left.
+        // The clock of the cpu that it reached may be behind that of the one it left.
         if times <= self.times[thread as usize] {
             return false;
         }
@@ -369,7 +370,7 @@ impl Schedule {
         None
     }
 
-    /// What the code of an event takes.
+    /// The time of the code of an event.
     pub fn cost(&self, event: &Event) -> u64 {
         match event {
             Event::Barrier { .. } => self.barrier,
@@ -457,7 +458,7 @@ impl Schedule {
         }
     }
 
-    /// Whether a thread has started, and not ended.
+    /// Returns whether a thread has started, and not ended.
     pub fn lives(&self, thread: u32) -> bool {
         !matches!(self.states[thread as usize], State::Ended | State::Held(Hold::Spawn))
     }
@@ -474,7 +475,7 @@ impl Schedule {
         self.cpus.iter().all(|cpu| cpu.ready.is_empty())
     }
 
-    /// Where threads wait at windows.
+    /// The places at which threads wait at windows.
     pub fn places(&self) -> Vec<u64> {
         let places = self.states.iter().filter_map(|state| match state {
             State::Held(Hold::Place(place)) => Some(*place),
@@ -515,7 +516,7 @@ impl Schedule {
         self.cpu_of(thread).ready.push_back(thread);
     }
 
-    /// Nothing can run: the wait of a thread is taken as met.
+    /// No thread can run: the wait of a thread is taken as met.
     fn give_up(&mut self, thread: u32) {
         let now = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
         if let State::Held(hold) = self.states[thread as usize].clone() {

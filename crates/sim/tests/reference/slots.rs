@@ -1,4 +1,5 @@
-//! What a program says of its cache slots: the policy hears it, and the pages that it wants elsewhere are moved.
+//! A program's statements about its cache slots: the policy hears them, and the pages that it wants elsewhere are
+//! moved.
 
 use machine::{Index, Kind, Machine};
 use policy::slots::{self, Caches};
@@ -7,7 +8,7 @@ use trace::Event;
 
 use super::Model;
 
-/// The outermost caches for data, where placement decides the set.
+/// The outermost caches for data, if placement decides the set.
 pub fn caches(machine: &Machine) -> Option<Caches> {
     let outer = machine.caches.iter().rfind(|cache| cache.kind != Kind::Instruction)?;
     let slices = outer.hash.as_ref().map_or(1, |hash| u64::from(hash.slices));
@@ -28,7 +29,7 @@ pub fn caches(machine: &Machine) -> Option<Caches> {
 }
 
 impl Model<'_> {
-    /// How long the policy keeps the cpu.
+    /// The time that the policy keeps the cpu.
     pub fn slots(&mut self, cpu: usize, thread: u32, event: &Event, clock: u64) -> u64 {
         let space = self.program.spaces[thread as usize];
         match self.word(space, event) {

@@ -7,14 +7,14 @@ use super::hierarchy::{Hierarchy, Piece, Wait};
 /// A line that was asked for ahead of use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coming {
-    /// When it comes, and what an access that has to wait for it waits for.
+    /// Its time of arrival, and the wait of an access that has to wait for it.
     at: u64,
     takes: u64,
     from: From,
     found: bool,
 }
 
-/// Who gives a line.
+/// The supplier of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum From {
     #[default]
@@ -24,13 +24,13 @@ pub enum From {
 }
 
 impl Coming {
-    /// Counts begin anew: whoever finds it is not counted.
+    /// Counts restart: a later find is not counted.
     pub fn uncounted(&mut self) {
         self.found = true;
     }
 }
 
-/// What became of a cpu's prefetches.
+/// The outcome of a cpu's prefetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prefetches {
     pub issued: u64,
@@ -45,7 +45,7 @@ pub struct Prefetches {
 /// The cpus' prefetches under way.
 pub struct SoftwarePrefetch {
     pub outstanding: usize,
-    /// For each cpu, when they come.
+    /// For each cpu, their times of arrival.
     pub under_way: Vec<Vec<u64>>,
     pub counts: Vec<Prefetches>,
 }
@@ -123,7 +123,7 @@ impl Hierarchy {
         now - clock
     }
 
-    /// A piece found its line in an instance: what it waits for beyond the hit if the line is still on its way.
+    /// A piece found its line in an instance: its wait beyond the hit if the line is still on its way.
     pub fn find_ahead(&mut self, piece: &Piece, instance: usize, waits: bool) -> Wait {
         let mut wait = Wait::default();
         let hit = self.hit[instance];

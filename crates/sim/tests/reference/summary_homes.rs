@@ -45,7 +45,7 @@ fn of(loops: &[Loop], machine: &Machine) -> BTreeMap<u64, u32> {
     counts.into_iter().map(home).collect()
 }
 
-/// Which bytes a summary is of, whatever is done to them.
+/// The bytes that a summary is about, whatever their use.
 fn bytes(summary: &Summary) -> String {
     let mut bytes = summary.clone();
     bytes.name.clear();

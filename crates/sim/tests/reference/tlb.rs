@@ -29,7 +29,7 @@ impl Tlb {
         }
     }
 
-    /// Whether the page is there; it is afterwards.
+    /// Returns whether the page is there; it is afterwards.
     pub fn look_up(&mut self, page: Page) -> bool {
         let set = self.held.entry(page.number % self.sets).or_default();
         let hit = set.contains(&page);
@@ -43,7 +43,7 @@ impl Tlb {
         hit
     }
 
-    /// A page that was not there is walked to. What that takes where it is far.
+    /// Walks to a page that was not there. Returns the time of that if it is far.
     pub fn walk(&mut self, page: Page) -> Option<f64> {
         let line = Page {
             number: page.number / 8,

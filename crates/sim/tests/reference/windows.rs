@@ -1,4 +1,4 @@
-//! Windows of a trace: what is counted, and what only warms caches.
+//! Windows of a trace: the counted part, and the part that only warms caches.
 
 use machine::Machine;
 use trace::Event;
@@ -9,7 +9,8 @@ use super::schedule::Schedule;
 use super::{Counted, CpuResult, Model};
 
 pub struct Windows {
-    /// Whether the trace says where windows are counted from; else it is one window, from its start.
+    /// True if the trace says where windows are counted from; else it is one window, from its
+    /// start.
     pub warmed: bool,
     pub counts: bool,
     window: Option<u32>,
@@ -19,7 +20,8 @@ pub struct Windows {
     met: u64,
 }
 
-/// Places in their order: where a window begins and where it is counted from, by turns.
+/// Places in their order: the beginning of a window and the point from which it is counted, by
+/// turns.
 fn place(item: &Item) -> Option<u64> {
     match item {
         Item::Event(Event::Window { index }) => Some(2 * u64::from(*index) + 1),
@@ -65,7 +67,8 @@ impl Windows {
         (place > self.met).then_some(place)
     }
 
-    /// Places that somebody waits at, or came to right now, and that all living threads have come to.
+    /// Places that a thread waits at, or reached right now, and that all living threads have
+    /// reached.
     pub fn meet(&mut self, model: &mut Model, schedule: &mut Schedule, cpu: usize, came: Option<u64>) {
         loop {
             let mut waited = schedule.places();
@@ -80,7 +83,7 @@ impl Windows {
         }
     }
 
-    /// Nobody can run: who waits at the first place goes on. False where nobody waits at one.
+    /// No thread can run: those that wait at the first place go on. False if none waits at one.
     pub fn give_up(&mut self, model: &mut Model, schedule: &mut Schedule) -> bool {
         let Some(first) = schedule.places().into_iter().min() else {
             return false;
@@ -106,6 +109,7 @@ impl Windows {
         if self.counts {
             self.end(model, schedule, waits);
         }
+        model.hierarchy.take_all(!counted);
         if counted {
             (self.counts, self.window) = (true, Some(index));
             schedule.count_anew(schedule.cpus[cpu].clock, waits);

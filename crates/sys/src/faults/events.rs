@@ -1,4 +1,4 @@
-//! What a userfaultfd reports.
+//! The events that a userfaultfd reports.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -7,14 +7,14 @@ use super::Faults;
 use crate::kept::Kept;
 use crate::memory::Span;
 
-/// What happened to a span.
+/// A change of a span.
 #[derive(Debug)]
 pub enum Event {
     /// A thread waits for the page at this address.
     Missing(usize),
-    /// The process was copied, by whatever call. In the child the same spans are registered with this userfaultfd, and
-    /// what is absent can be filled there: a [`copy`](Faults::copy) reads here and writes into the child. Dropped,
-    /// it lets the child go on with what it has.
+    /// The process was copied, by any call. In the child the same spans are registered with this userfaultfd, and
+    /// absent pages can be filled there: a [`copy`](Faults::copy) reads here and writes into the child. If it is
+    /// dropped, the child goes on with the pages that it has.
     Forked(Faults),
     /// `mremap` took pages elsewhere.
     Moved { from: usize, to: usize, bytes: usize },
@@ -22,7 +22,7 @@ pub enum Event {
     Emptied(Span),
     /// They are no longer mapped.
     Unmapped(Span),
-    /// One that was not asked for.
+    /// An event that was not asked for.
     Other(u8),
 }
 
@@ -38,7 +38,7 @@ struct Message {
 impl Faults {
     /// The next event, if there is one. Does not wait.
     pub fn event(&self) -> io::Result<Option<Event>> {
-        // What waits at another's file is not ours to take.
+        // If the descriptor now names another file, its data is not ours to read.
         let fd = self.fd.get()?;
         let mut message = Message::default();
         // SAFETY: room for one message, and the kernel writes whole ones of plain numbers.

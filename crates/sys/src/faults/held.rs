@@ -26,17 +26,18 @@ impl Void {
 }
 
 impl Faults {
-    /// Whether the whole span lies in one mapping that is registered here, and no change of what is registered here is
-    /// unheard; both at one moment. Nothing is moved: absent pages of `void` are "moved" there, one page of the span
-    /// that is present ends it.
+    /// Returns whether the whole span lies in one mapping registered here and no change of the registered spans is
+    /// unread, both at one moment. No page moves: absent pages of `void` are "moved" there, and the first present page
+    /// of the span ends it.
     ///
-    /// Pre: `void` is as large as the span (else this panics). A mapping that is locked or protected otherwise than that
-    /// one is not held either.
+    /// Pre: `void` is as large as the span (else this panics). A mapping whose lock or protection differs from that of
+    /// `void` is not held either.
     pub fn holds(&self, span: Span, void: &Void) -> Result<bool, Stop> {
         Ok(self.first(span, void)?.is_some())
     }
 
-    /// Whether a page is absent, in a mapping that is registered here, and no change is unheard.
+    /// Returns whether a page is absent, in a mapping that is registered here, and no change is
+    /// unread.
     pub fn lacks(&self, page: Span, void: &Void) -> bool {
         self.first(page, void) == Ok(Some(First::Absent))
     }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::memory::Size;
 
-/// With the features that a test needs, which the kernel has since some version; `None` where it may not be opened or lacks them, which is said.
+/// With the features that a test needs, which the kernel has since some version; `None` if it may not be opened or
+/// lacks them, which is reported.
 fn open(wait_for_events: bool, since: (u32, u32), has: impl Fn(Features) -> bool) -> Option<Faults> {
     match Faults::open(wait_for_events) {
         Ok(faults) if has(faults.features()) => return Some(faults),
@@ -11,7 +12,8 @@ fn open(wait_for_events: bool, since: (u32, u32), has: impl Fn(Features) -> bool
     None
 }
 
-/// A fork would be heard by each other test that asked for events, and wait for it.
+/// Each other test that asked for events would get a fork's event, and the fork would wait for that
+/// test.
 static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn one() -> std::sync::MutexGuard<'static, ()> {
@@ -135,7 +137,7 @@ fn a_span_is_held_where_all_of_it_is_one_registered_mapping() {
     }
     let other = Faults::open(true).unwrap();
     assert_eq!(other.holds(theirs.part(0, 6), &void), Ok(false), "another's");
-    // While a change is unheard nothing is said.
+    // While a change is unread, `holds` gives no answer.
     std::thread::scope(|scope| {
         let part = theirs.part(2, 1);
         // SAFETY: the test's own area.
@@ -329,7 +331,7 @@ fn who_waits_for_an_uncounted_page_is_woken() {
             refuses(libc::EEXIST)(transfer)
         });
         let woken = said.recv_timeout(std::time::Duration::from_secs(60));
-        // Whoever waits all the same goes on now.
+        // Threads that still wait go on now.
         faults.unregister(to.span()).unwrap();
         assert_eq!((moved.bytes, moved.stop), (3 * PAGE, Some(Stop::Busy)));
         assert_eq!(woken, Ok(101));

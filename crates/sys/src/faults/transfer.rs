@@ -23,7 +23,7 @@ pub(super) struct Transfer {
 /// EAGAIN is given up after that many times: the caller may have an event to read first.
 const PATIENCE: usize = 8;
 
-/// Which side of a move is an area of ours, whose pages nobody else touches.
+/// The side of a move that is an area of ours, whose pages nobody else touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ours {
     /// Pages come into it, where none was before.
@@ -61,7 +61,7 @@ impl Faults {
             };
             let bytes = moved(Span::new(area + done, to.bytes - done), ours);
             if bytes > 0 {
-                // Where it is refused nobody can wait there any more.
+                // If this is refused, no thread can wait there any more.
                 let _ = self.wake(Span::new(to.start + done, bytes));
             }
             bytes
@@ -112,7 +112,8 @@ pub(super) fn transfer(
     Progress { bytes, stop: None }
 }
 
-/// How many bytes at the start of an area's part have come, or have gone; none where the kernel does not show it.
+/// The number of bytes at the start of an area's part that have come, or have gone; 0 if the kernel does not show
+/// it.
 fn moved(part: Span, ours: Ours) -> usize {
     const TOGETHER: usize = 64;
     const ENTRY: usize = 8;

@@ -32,14 +32,15 @@ fn no_page_beyond_the_end() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no process_vm_readv and its like")]
 fn reading_what_is_not_mapped_is_an_error() {
-    // Below what a process may map.
+    // The lowest addresses, which no process may map.
     let gone = Span::new(0, 2 * PAGE);
     let mut area = Area::map(2 * PAGE, Size::Small).unwrap();
     assert_eq!(read(gone, &mut area, 0).unwrap_err().raw_os_error(), Some(libc::EFAULT));
     assert_eq!(populate(gone).unwrap_err().raw_os_error(), Some(libc::ENOMEM));
 }
 
-/// An area far below all that the kernel hands out by itself: once it is unmapped, no other test gets its place.
+/// An area far below all addresses that the kernel chooses by itself: once it is unmapped, no other test gets
+/// its place.
 fn far_below(bytes: usize) -> Area {
     // Each is tried once.
     static NEXT: AtomicU64 = AtomicU64::new(1 << 36);

@@ -27,7 +27,7 @@ const CHANGE: &[u8] = &[
     0xeb, 0xd8, // jmp 1b
     0xcc, // 2: int3
 ];
-/// Where that code has the number of its system call.
+/// The offset of the system call's number in that code.
 const NUMBER: usize = 6;
 /// Touches two pages in turn, `r12` times each; `rbx` is the first.
 const TOUCH: &[u8] = &[
@@ -37,7 +37,7 @@ const TOUCH: &[u8] = &[
     0x75, 0xf3, // jnz 1b
     0xcc, // int3
 ];
-/// The result of an entry that the code has not come to.
+/// The result of an entry that the code has not reached.
 const UNTOUCHED: usize = usize::MAX;
 /// Bytes of an entry, and how many there is room for.
 const ENTRY: usize = 40;
@@ -119,7 +119,8 @@ impl Borrowed {
         Ok(u64::from_ne_bytes(word))
     }
 
-    /// Has the kernel give a page of a private mapping a frame of its own, as a write of the program would. Its content stays.
+    /// Has the kernel give a page of a private mapping a frame of its own, as a write of the program would. The content
+    /// stays.
     ///
     /// Pre: the program is stopped, and no other process writes to the page: the mapping is private.
     /// Errors: the program could not write there either, as the mapping has no memory there (its file ends before, a guard page).
@@ -129,9 +130,10 @@ impl Borrowed {
         self.memory.write_all_at(&byte, address as u64)
     }
 
-    /// Gives ranges their protection and key. Returns how many could not have theirs, as they are mapped no more.
+    /// Gives ranges their protection and key. Returns the number of ranges that could not get theirs, as they are
+    /// no longer mapped.
     ///
-    /// Pre: where pages are closed by keys, each has the protection that is said of it, and keeps it until then.
+    /// Pre: if pages are closed by keys, each has the given protection, and keeps it until then.
     pub fn change(&self, traced: &Traced, task: u32, ranges: &[Protected]) -> io::Result<usize> {
         let mut failed = 0;
         for some in ranges.chunks(ENTRIES) {
@@ -170,7 +172,8 @@ impl Borrowed {
         [Span::new(first, PAGE), Span::new(first + PAGE, PAGE)]
     }
 
-    /// Has the thread touch the two pages in turn, so often each. A touch that is closed comes to `closed`, and is then carried out.
+    /// Has the thread touch the two pages in turn, so many times each. A closed touch goes to `closed`, and then
+    /// completes.
     pub fn touch(
         &self,
         traced: &Traced,

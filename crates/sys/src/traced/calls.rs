@@ -17,8 +17,8 @@ const ALL: u64 = !(1 << (libc::SIGTRAP - 1) | 1 << (libc::SIGSEGV - 1));
 impl Traced {
     /// Has a stopped thread make a system call; its registers are then as before.
     ///
-    /// Pre: it is not stopped as it enters a call. The call does nothing that the program could see but what is meant.
-    /// Errors: the call's own, and those of tracing.
+    /// Pre: it is not stopped as it enters a call. The call has no effect visible to the program beyond the intended
+    /// one. Errors: the call's own, and those of tracing.
     pub(super) fn call(&self, task: u32, gate: usize, call: Call) -> io::Result<usize> {
         let before = self.registers(task)?;
         let Call(number, arguments) = call;
@@ -56,14 +56,14 @@ impl Traced {
             match self.to_stop(task, on)? {
                 Event::Stopped(_, stop) if wanted(stop) => return Ok(()),
                 Event::Stopped(_, Stop::Signal(signal)) => self.hold(task, signal)?,
-                // It was asked to stop before.
+                // The thread was asked to stop before.
                 Event::Stopped(_, Stop::Interrupted | Stop::Group) => {}
                 stop => return Err(unexpected(stop)),
             }
         }
     }
 
-    /// Goes on to the next stop, whatever signals are held.
+    /// Resumes to the next stop, whatever signals are held.
     fn to_stop(&self, task: u32, on: On) -> io::Result<Event> {
         self.resume(task, on, 0)?;
         loop {
@@ -76,8 +76,8 @@ impl Traced {
     /// Runs code of ours in a stopped thread, up to its trap (`int3`); registers are then as before. A touch of a closed page on the way
     /// comes to `closed`, with its address. Signals that are sent meanwhile come to the thread afterwards ([`Traced::go_on`]).
     ///
-    /// Pre: the code is in the page of `code`, and touches nothing that is the program's. `counter` and `base` are what it finds in `r12`
-    /// and `rbx`.
+    /// Pre: the code is in the page of `code`, and touches nothing of the program's. It finds `counter` and `base` in
+    /// `r12` and `rbx`.
     pub(super) fn run(
         &self,
         task: u32,
@@ -103,7 +103,7 @@ impl Traced {
                     Ok(false) => self.hold(task, signal),
                     Err(error) => Err(error),
                 },
-                // It was asked to stop before.
+                // The thread was asked to stop before.
                 Ok(Event::Stopped(_, Stop::Interrupted | Stop::Group)) => Ok(()),
                 Ok(stop) => Err(unexpected(stop)),
                 Err(error) => Err(error),
@@ -117,13 +117,15 @@ impl Traced {
         done
     }
 
-    /// Whether a thread that is stopped for a signal has come to the trap at the end of code of ours, and was not sent one.
+    /// Returns whether a thread stopped for a signal has reached the trap at the end of code of ours, rather than being
+    /// sent SIGTRAP.
     fn is_at_trap(&self, task: u32, code: usize) -> io::Result<bool> {
         let here = self.registers(task)?.instruction() / PAGE == code / PAGE;
         Ok(here && self.signal_info(task)?.is_trap())
     }
 
-    /// Where a program has the instruction `syscall`: in the code that the kernel maps into each.
+    /// The address of an instruction `syscall` in the program: in the code that the kernel maps
+    /// into each.
     ///
     /// Errors: NotFound; those of reading its memory.
     pub(super) fn gate(&self) -> io::Result<usize> {

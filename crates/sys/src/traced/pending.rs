@@ -1,4 +1,4 @@
-//! Signals that have not come to a stopped thread yet: faults that it has made, and that it was continued.
+//! Signals still pending for a stopped thread: its own faults, and SIGCONT.
 //!
 //! A thread that is asked to stop ([`Traced::interrupt`]) while the kernel handles its fault stops for that first, and the fault's
 //! signal waits. Code of ours that the thread ran then would get it: Linux looks for a fault's signal by the queue's order alone
@@ -8,7 +8,7 @@ use std::io;
 
 use super::Traced;
 
-/// Signals of what an instruction did.
+/// Signals of an instruction's faults.
 const FAULTS: [i32; 6] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -17,7 +17,7 @@ const FAULTS: [i32; 6] = [
     libc::SIGFPE,
     libc::SIGSYS,
 ];
-/// Signals of one thread that are looked at; a fault's is queued whatever others wait.
+/// Signals of one thread that are looked at; a fault's is queued however many others wait.
 const MOST: usize = 64;
 /// `siginfo_t` in words: the signal, and above zero at the code if no process sent it.
 const WORDS: usize = size_of::<libc::siginfo_t>() / size_of::<i32>();
@@ -25,7 +25,7 @@ const SIGNAL: usize = 0;
 const CODE: usize = 2;
 
 impl Traced {
-    /// Whether a fault of a stopped thread waits to be delivered.
+    /// Returns whether a fault of a stopped thread waits to be delivered.
     pub(super) fn has_faulted(&self, task: u32) -> io::Result<bool> {
         let is_fault = |info: &[i32; WORDS]| FAULTS.contains(&info[SIGNAL]) && info[CODE] > 0;
         Ok(pending(task, 0)?.iter().any(is_fault))
@@ -45,7 +45,7 @@ impl Traced {
     }
 }
 
-/// What waits to be delivered to a stopped thread, or to its process.
+/// The signals pending for a stopped thread, or for its process.
 fn pending(task: u32, flags: u32) -> io::Result<Vec<[i32; WORDS]>> {
     let mut asked = libc::ptrace_peeksiginfo_args {
         off: 0,

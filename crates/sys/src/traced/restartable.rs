@@ -1,5 +1,5 @@
-//! Where the kernel writes for a thread's restartable sequences (`rseq(2)`): each time that the thread goes on after it was preempted
-//! or moved. If it cannot write there, it ends the program.
+//! The memory that the kernel writes for a thread's restartable sequences (`rseq(2)`), each time the thread resumes
+//! after a preemption or a migration. If the kernel cannot write there, it ends the program.
 
 use std::io;
 

@@ -7,13 +7,13 @@ use super::{Traced, ask_with};
 
 /// `NT_X86_XSTATE`: the extended state of a thread, as `xsave` lays it out.
 const EXTENDED_STATE: usize = 0x202;
-/// Where the header of that says which parts are not as at the start, and the bit of PKRU there.
+/// The offset of the header's bitmap of parts in use, and the bit of PKRU in it.
 const HEADER: usize = 512;
 const PKRU: u32 = 9;
 /// Larger than any processor's.
 const MOST: usize = 1 << 14;
 
-/// What a thread may not touch: two bits for each key, the lower one for any access.
+/// A thread's denied accesses: two bits for each key, the lower one for any access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights(u32);
 
@@ -30,7 +30,7 @@ impl Rights {
     }
 }
 
-/// Where PKRU is in the extended state. `None`: the processor has no protection keys.
+/// The offset of PKRU in the extended state. `None`: the processor has no protection keys.
 fn offset() -> Option<usize> {
     /// The leaf of the parts of the extended state.
     const STATE: u32 = 0xd;

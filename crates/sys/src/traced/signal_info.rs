@@ -1,10 +1,10 @@
-//! What the kernel says of a signal that is about to be delivered to a stopped thread.
+//! The kernel's report of a signal that is about to be delivered to a stopped thread.
 
 use std::io;
 
 use super::{Traced, ask_with};
 
-/// `si_code`: traps, faults of which the kernel says no more, and signals of its own making.
+/// `si_code`: traps, faults without further details, and the kernel's own signals.
 const SI_KERNEL: i32 = 0x80;
 
 /// `siginfo_t`, byte for byte.
@@ -12,7 +12,8 @@ const SI_KERNEL: i32 = 0x80;
 pub struct SignalInfo([u8; size_of::<libc::siginfo_t>()]);
 
 impl SignalInfo {
-    /// Where `siginfo_t` has its code, the address of a fault, and the key that closed the page (`_addr_pkey._pkey`).
+    /// The offsets in `siginfo_t` of its code, the address of a fault, and the key that closed the page
+    /// (`_addr_pkey._pkey`).
     const CODE: usize = 8;
     const ADDRESS: usize = 16;
     const KEY: usize = 32;
@@ -37,7 +38,8 @@ impl SignalInfo {
         self.word(0) as i32
     }
 
-    /// Whether an instruction made it that was not carried out: gone on with no signal, it makes it again.
+    /// Returns whether an instruction that did not complete raised it: if the thread resumes without a
+    /// signal, the instruction faults again.
     pub fn comes_again(&self) -> bool {
         const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
         /// `BUS_MCEERR_AO`: memory that nobody has touched yet is damaged.
@@ -46,7 +48,7 @@ impl SignalInfo {
         is_fault && (self.signal(), self.code()) != (libc::SIGBUS, DAMAGED)
     }
 
-    /// Whether it is the trap of an instruction `int3`.
+    /// Returns whether it is the trap of an instruction `int3`.
     pub(super) fn is_trap(&self) -> bool {
         (self.signal(), self.code()) == (libc::SIGTRAP, SI_KERNEL)
     }

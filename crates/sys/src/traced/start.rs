@@ -1,4 +1,5 @@
-//! How a program comes to run traced: it waits between fork and exec until it is, and stops at its first instruction.
+//! The start of a traced program: it waits between fork and exec until it is traced, and stops at its first
+//! instruction.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -34,7 +35,7 @@ impl Traced {
             | libc::PTRACE_O_TRACEEXEC
             | libc::PTRACE_O_EXITKILL;
         let seized = ask(libc::PTRACE_SEIZE, process, options as usize);
-        // Where it may not be traced it ends at once: it reads the end of the pipe.
+        // If it may not be traced, it reads the end of the pipe and exits at once.
         let mut go = Some(go);
         if seized.is_ok() {
             go.as_mut().map_or(Ok(()), |go| go.write_all(&[1]))?;
@@ -73,7 +74,7 @@ impl Traced {
         Ok(traced)
     }
 
-    /// What went wrong before exec.
+    /// The error before exec, if there was one.
     fn not_started(&self) -> Option<io::Error> {
         self.starter.take().and_then(|starter| starter.join().ok()?.err())
     }
@@ -99,7 +100,7 @@ fn has_ended(process: u32) -> io::Result<bool> {
     }
 }
 
-/// Between fork and exec: says who this is, and waits until it is traced.
+/// Between fork and exec: reports the process's number, and waits until it is traced.
 fn await_tracer(tell: &PipeWriter, wait: &PipeReader) -> io::Result<()> {
     // SAFETY: getpid(2) takes nothing.
     let number = unsafe { libc::getpid() }.to_ne_bytes();

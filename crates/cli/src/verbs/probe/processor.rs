@@ -40,6 +40,15 @@ pub fn text(processor: &Processor, width: usize, details: bool) -> String {
             width,
         );
     }
+    if processor.sets.bank_refill_ns > 0.0 {
+        text += &wrapped(
+            &format!(
+                "  Lines whose numbers are the same modulo 4 come to the first cache each {:.1} ns.",
+                processor.sets.bank_refill_ns
+            ),
+            width,
+        );
+    }
     let strides = strides(processor);
     if details {
         text += &format!("{HEADING}{}{HEADING:#}, each after the other\n", strides.title());

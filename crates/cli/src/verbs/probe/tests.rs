@@ -31,6 +31,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
                 bytes: 24 << 20,
                 gbps: 2.5,
                 ns: 14.5,
+                kept_once: 0.9,
             }),
             tlb_curve: vec![],
         },
@@ -44,6 +45,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             sets: Sets {
                 refill_ns: 1.72,
                 rewrite_ns: 9.0,
+                bank_refill_ns: 0.9,
             },
             faults: Faults {
                 fault_ns: 612.34,

@@ -85,7 +85,7 @@ fn arrays_of_every_kind_lie_in_their_slots() {
     );
     // Four threads and main twice.
     assert_eq!(run.data("heap: first (arrays.c:14)")["names"][0]["blocks"], 6);
-    // Private and shared slots have no color in common; who has no slot has one color.
+    // Private and shared slots have no color in common; data without a slot has one color.
     let granted = |name: &str| -> Vec<u64> {
         let granted = run.data(name)["granted"].as_array().unwrap();
         granted.iter().filter_map(|color| color.as_u64()).collect()

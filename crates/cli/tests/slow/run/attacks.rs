@@ -1,5 +1,6 @@
-//! What programs do that a run-time within them is seldom thought of for: threads are cancelled, system calls given up,
-//! memory asked for that there is not, descriptors closed that nobody opened. They end as they do by themselves.
+//! Programs do things that few expect of a program with a run-time inside: they cancel threads, give up system calls,
+//! ask for memory that there is not, and close descriptors that they did not open. They end as they do without the
+//! run-time.
 
 use std::path::{Path, PathBuf};
 
@@ -72,7 +73,7 @@ fn a_program_that_forbids_itself_system_calls_goes_on() {
         run.is_as(&plain);
         assert_eq!(blocks(&run), 3, "{how}: {:#}", run.report);
         assert!(notes(&run).contains("seccomp"), "{how}: {}", notes(&run));
-        // Loops are not listened to from then on, either.
+        // Descriptions of loops are ignored from then on, too.
         let run = shop.directed("cdpc", &["--align", "no"], &[program, how]);
         run.is_as(&plain);
     }
@@ -89,7 +90,7 @@ fn what_cannot_be_had_is_refused_as_without_us() {
     let more = (8 * total).to_string();
     for mebibytes in [more.as_str(), "1"] {
         run_as_plainly(&shop, &["sh", "-c", "exec \"$@\"", "sh", program, mebibytes], program);
-        // By a limit of addresses, which the program's own libraries use a part of.
+        // The limit is on addresses, and the program's own libraries use a part of it.
         run_as_plainly(
             &shop,
             &["sh", "-c", "ulimit -v 600000; exec \"$@\"", "sh", program, "700"],
@@ -113,7 +114,7 @@ fn run_as_plainly(shop: &Workshop, command: &[&str], program: &str) {
     run.is_as(&plain);
 }
 
-/// A memory group of the kernel that processes can be put into; none where this user may not make one.
+/// A memory group of the kernel that processes can be put into; none if this user may not make one.
 struct Group(PathBuf);
 
 impl Group {

@@ -97,7 +97,7 @@ impl Program {
         }
     }
 
-    /// How many allocations there were so far, none of which failed.
+    /// The number of allocations so far, none of which failed.
     fn done(&mut self) -> u64 {
         self.input.as_mut().unwrap().write_all(b"\n").unwrap();
         let mut line = String::new();
@@ -119,7 +119,7 @@ impl Program {
         panic!("it does not go on: {} allocations", self.done());
     }
 
-    /// Its end, and what it said.
+    /// Waits for its end; returns its output.
     fn ends(mut self) -> String {
         drop(self.input.take());
         let mut said = String::new();

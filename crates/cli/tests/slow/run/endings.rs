@@ -1,5 +1,5 @@
-//! Signals, and ends: the program gets what is sent to `domicile run`, which stops and ends as it does, and leaves nothing
-//! behind.
+//! Signals, and ends: the program gets the signals sent to `domicile run`, which stops and ends as the program does,
+//! and leaves nothing behind.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use sys::signals::send;
 
 use crate::slow::run::workshop::Workshop;
 
-/// A run that goes on, and what the program prints.
+/// A run in progress, and the program's output.
 struct Going {
     run: Child,
     lines: BufReader<ChildStdout>,
@@ -50,7 +50,7 @@ impl Going {
         send(self.run.id(), number).unwrap();
     }
 
-    /// The state of a process as the kernel names it; none where it is gone.
+    /// The state of a process as the kernel names it; none if it is gone.
     fn state(process: u32) -> Option<char> {
         let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
         text.rsplit(") ").next()?.chars().next()
@@ -66,7 +66,7 @@ impl Going {
     }
 }
 
-/// Where the run's temporary files are.
+/// The folder of the run's temporary files.
 fn folder(shop: &Workshop) -> PathBuf {
     let folder = shop.path("temporary");
     std::fs::create_dir_all(&folder).unwrap();
@@ -200,12 +200,14 @@ fn the_exit_status_is_the_programs_wherever_the_report_goes() {
             assert_eq!(status.code(), Some(code), "{script}");
         }
     }
-    // Nor does it matter whether what cannot be started can be complained of.
+    // A program that cannot be started makes no difference, even if the complaint cannot be
+    // written.
     let mut command = shop.command(&[], &["--policy", "cdpc"], &["/no/such/program"]);
     assert_eq!(command.stderr(full()).status().unwrap().code(), Some(1));
 }
 
-/// Whoever wants no notes gets none, but that nothing was placed; a file has the report all the same.
+/// With `--quiet` the only note printed is that nothing was placed; a file has the report all the
+/// same.
 #[test]
 fn quiet_is_quiet() {
     let shop = Workshop::new();

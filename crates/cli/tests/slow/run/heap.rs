@@ -73,7 +73,7 @@ fn children_and_programs_in_our_place_go_on_as_usual() {
     let run = shop.run(&plan, &[], &[program.to_str().unwrap()]);
     run.is_as(&plainly(&[program.to_str().unwrap()]));
     assert!(run.printed().ends_with("0\nnone none\n"), "{}", run.printed());
-    // It became another program: what is reported is from before.
+    // It became another program: the report is from before.
     assert_eq!(run.report["processes"][0]["state"], "running");
     assert_eq!(run.data("heap: block")["names"][0]["blocks"], 1);
 }

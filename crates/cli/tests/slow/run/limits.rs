@@ -1,4 +1,5 @@
-//! Programs whose address space cannot grow: they end as they would by themselves, and what could not be colored is reported.
+//! Programs whose address space cannot grow: they end as they would by themselves, and pages that could not be colored
+//! are reported.
 
 use crate::slow::run::workshop::{Workshop, plainly};
 
@@ -23,7 +24,7 @@ fn a_program_whose_address_space_cannot_grow_goes_on_uncolored() {
                 let number = |key: &str| cdpc[key].as_u64().unwrap();
                 let left = cdpc["left_out"].as_array().unwrap();
                 let left: u64 = left.iter().map(|left| left["pages"].as_u64().unwrap()).sum();
-                // What has no color is left out, and nothing is passed over without a word.
+                // Pages without a color are counted as left; no page is skipped silently.
                 assert!(number("pages") + left >= pages, "{words:?}: {:#}", run.report);
                 if spare == 0 {
                     assert_eq!((number("pages"), left), (0, pages), "{words:?}: {:#}", run.report);

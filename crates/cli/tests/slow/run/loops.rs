@@ -1,5 +1,5 @@
-//! `--policy`: programs that describe their parallel loops compute what they compute without us, and their pages lie in the
-//! frames that the hints ask for.
+//! `--policy`: programs that describe their parallel loops compute the same results as without us, and their pages lie
+//! in the frames that the hints ask for.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ const ROW: u64 = 513 * 8;
 const BYTES: u64 = 300 * ROW;
 const FLAGS: [&str; 1] = ["-O1"];
 
-/// What `loops.c` describes of arrays that begin here.
+/// The description by `loops.c` of arrays that begin here.
 fn rows(place: &str, starts: &[u64]) -> Loop {
     let summary = |(at, &start): (usize, &u64)| Summary {
         name: "a".into(),
@@ -50,8 +50,8 @@ fn seen(shop: &Workshop) -> HashMap<String, (u64, Vec<i32>)> {
     text.lines().map(one).collect()
 }
 
-/// Compares what a program saw with the hints for these loops, weighed as the simulator weighs them. (The kernel may have moved a few frames since; who
-/// cannot see frames cannot compare.)
+/// Compares a program's observations with the hints for these loops, weighed as the simulator weighs them. (The kernel
+/// may have moved a few frames since; a user who cannot see frames cannot compare.)
 fn agrees(seen: &HashMap<String, (u64, Vec<i32>)>, loops: &[Loop]) {
     let machine = Machine {
         page_bytes: 4096,

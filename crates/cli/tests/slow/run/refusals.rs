@@ -1,4 +1,4 @@
-//! What cannot be started with a plan, and what is wrong with plans: reported before anything runs.
+//! Programs that cannot be started with a plan, and errors in plans: reported before anything runs.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::slow::run::workshop::{Workshop, plainly};
 
 const SLOT: &str = "[[slot]]\nname = \"a\"\nbytes = \"256 KiB\"\nkind = \"private\"\n";
 
-/// What `domicile run` says of something that it does not start.
+/// The message of `domicile run` about a program that it does not start.
 fn refusal(shop: &Workshop, plan: &str, command: &[&str]) -> String {
     let run = shop.run(plan, &[], command);
     assert_eq!(run.output.status.code(), Some(1), "{}", run.said());
@@ -89,7 +89,7 @@ fn a_script_stands_for_its_interpreter() {
         run.said()
     );
     assert_eq!(run.report["processes"].as_array().unwrap().len(), 1, "{:#}", run.report);
-    // Whose names were looked up is said where one is missing, too.
+    // The message about a missing name also tells whose names were looked up.
     let said = refusal(&shop, &data("symbol = \"nowhere_at_all\""), &[script.to_str().unwrap()]);
     assert!(said.contains("names are those of its interpreter"), "{said}");
 }

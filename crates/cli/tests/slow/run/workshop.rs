@@ -1,4 +1,4 @@
-//! Compiles the programs of these tests, runs them with a plan, and reads what is reported.
+//! Compiles the programs of these tests, runs them with a plan, and reads the report.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::house::library::built;
 
-/// 16 colors of 64 KiB, whatever this machine is.
+/// 16 colors of 64 KiB, on any machine.
 pub const COLORS: &str = "12:4:65536";
 
 /// The run-time, built.
@@ -48,7 +48,7 @@ impl Workshop {
         let out = self.path(source.split('.').next().unwrap());
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slow/run/programs");
         let mut command = Command::new(compiler);
-        // Where modules go.
+        // The compiler writes Fortran modules here.
         command.current_dir(self.0.path());
         command
             .args(flags)
@@ -109,7 +109,7 @@ impl Workshop {
         run
     }
 
-    /// What it prints for people.
+    /// The output for people.
     pub fn printed(&self, policy: &str, command: &[&str]) -> String {
         let mut run = Command::new(env!("CARGO_BIN_EXE_domicile"));
         run.args(["run", "--force-colors", COLORS, "--policy", policy, "--"])
@@ -119,7 +119,7 @@ impl Workshop {
         String::from_utf8_lossy(&run.output().unwrap().stderr).into_owned()
     }
 
-    /// What it says of options that cannot be.
+    /// The message about options that are refused.
     pub fn refused(&self, options: &[&str]) -> String {
         let mut run = Command::new(env!("CARGO_BIN_EXE_domicile"));
         let output = run.arg("run").args(options).args(["--", "true"]).output().unwrap();
@@ -141,7 +141,7 @@ impl Workshop {
     fn placed_by(&self, by: &[&str], placement: &[&str], options: &[&str], command: &[&str]) -> Run {
         let report = self.path("report.json");
         let _ = std::fs::remove_file(&report);
-        // Who is somebody else has to be able to write it, and to run us.
+        // Another user has to be able to write it, and to run us.
         let _ = std::fs::File::create(&report).map(|file| {
             use std::os::unix::fs::PermissionsExt;
             file.set_permissions(std::fs::Permissions::from_mode(0o666)).unwrap();
@@ -187,7 +187,7 @@ pub fn plainly(command: &[&str]) -> Output {
     Command::new(command[0]).args(&command[1..]).output().unwrap()
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Run {
     pub output: Output,
     pub report: Value,
@@ -202,14 +202,14 @@ impl Run {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 
-    /// The program printed what it prints by itself, and ended so.
+    /// Asserts that the program had the same output and status as by itself.
     pub fn is_as(&self, plain: &Output) {
         let said = self.said();
         assert_eq!(self.printed(), String::from_utf8_lossy(&plain.stdout), "{said}");
         assert_eq!(self.output.status.code(), plain.status.code(), "{said}");
     }
 
-    /// What is reported of the loops of the only process.
+    /// The report on the loops of the only process.
     pub fn cdpc(&self) -> &Value {
         let processes = self.report["processes"].as_array().unwrap();
         assert_eq!(processes.len(), 1, "{:#}\n{}", self.report, self.said());
@@ -217,7 +217,7 @@ impl Run {
         &processes[0]["cdpc"]
     }
 
-    /// What is reported of one data set of the only process.
+    /// The report on one data set of the only process.
     pub fn data(&self, name: &str) -> &Value {
         let processes = self.report["processes"].as_array().unwrap();
         assert_eq!(processes.len(), 1, "{:#}\n{}", self.report, self.said());

@@ -44,7 +44,7 @@ impl Client {
                 .copied()
                 .filter(|&page| colors[page] != Some(want[page]))
                 .collect();
-            // Where nearly all go wrong it is not a matter of luck.
+            // If nearly all go wrong, chance is not the cause.
             if wrong.is_empty() || wrong.len() > met.len() / 8 * 7 {
                 break;
             }
@@ -72,8 +72,8 @@ impl Client {
         Ok(pages.iter().map(|page| colors[page - first]).collect())
     }
 
-    /// Gives frames to `pages` of `into`, ascending, which have none; returns for which the daemon had some. Whatever
-    /// happens, all have frames afterwards, if the kernel has any.
+    /// Gives frames to `pages` of `into`, ascending, which have none; returns those for which the daemon had some.
+    /// All have frames afterwards in any case, if the kernel has any.
     fn take(&mut self, cpu: u32, into: Pages, want: &[u16], pages: &[usize]) -> Result<Vec<usize>, ClientError> {
         let mut populate = Populate::new();
         let mut all_met = Vec::with_capacity(pages.len());
@@ -149,7 +149,7 @@ impl Client {
             };
         }
         match reported {
-            // It keeps no books on whom it has lost.
+            // The daemon keeps no record of lost clients.
             Err(ClientError::Lost(_) | ClientError::Absent { .. }) => Ok(()),
             reported => reported,
         }

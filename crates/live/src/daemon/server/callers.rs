@@ -1,4 +1,4 @@
-//! Those who connect: taken in, answered, made to wait, hung up on.
+//! The connections: accepted, answered, paused, closed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +16,12 @@ use crate::daemon::session::Session;
 use crate::daemon::users::Closed;
 use crate::daemon::wire::{Answer, Refusal, Request};
 
-/// Those who ask for metrics at a time.
+/// The most clients that may ask for metrics at a time.
 const SCRAPES: usize = 16;
 
 impl Server {
     pub(super) fn welcome(&mut self, now: Instant) {
-        // A few at a time: those who are in already have their turn, too.
+        // A few at a time: existing connections must have their turn, too.
         for _ in 0..16 {
             match self.listener.accept() {
                 Ok(Some(peer)) => {
@@ -50,7 +50,7 @@ impl Server {
             // It may not even listen.
             let _ = peer.send(&refused.encode());
         };
-        // What it kept from an earlier connection is its own again.
+        // The process takes back the frames that it kept from an earlier connection.
         let kept = self.keepers.take(&who, &mut self.broker.users);
         if self.sessions.len() + self.keepers.len() >= self.config.clients as usize {
             self.keepers.put_back(kept, &mut self.broker.users, now);
@@ -97,7 +97,7 @@ impl Server {
             return;
         };
         if session.look.is_some() {
-            // One request at a time: it is heard when this one is answered.
+            // One request at a time: the next is read when this one is answered.
             return self.pause(name);
         }
         let begun = Instant::now();
@@ -140,12 +140,12 @@ impl Server {
             },
             Err(refused) => Err(refused),
         };
-        // What takes long counts for more, at a microsecond a piece.
+        // A request that takes long costs more, at a microsecond a piece.
         let work = work.max(micros(begun.elapsed()) / 16);
         self.say(name, outcome, kind, begun, work);
     }
 
-    /// Answers a client what became of its request.
+    /// Answers a client with the outcome of its request.
     pub(super) fn say(&mut self, name: u64, outcome: Result<Answer, Refused>, kind: usize, begun: Instant, work: u64) {
         let Some(session) = self.sessions.get_mut(&name) else {
             return;
@@ -186,7 +186,7 @@ impl Server {
         }
     }
 
-    /// Listens no more to a connection, for a while.
+    /// Stops reading from a connection, for a while.
     fn pause(&mut self, name: u64) {
         if let Some(session) = self.sessions.get_mut(&name)
             && !session.paused
@@ -208,7 +208,7 @@ impl Server {
         }
     }
 
-    /// Listens again to those who have waited long enough.
+    /// Reads again from those connections that have waited long enough.
     pub(super) fn listen_again(&mut self, now: Instant) {
         let (due, waiting) = self.waiting.drain(..).partition::<Vec<_>, _>(|(at, _)| *at <= now);
         self.waiting = waiting;
@@ -217,7 +217,7 @@ impl Server {
         }
     }
 
-    /// Ends a connection: what it had is free again.
+    /// Ends a connection and frees all that it had.
     pub(super) fn hang_up(&mut self, name: u64, why: &'static str) {
         let Some(session) = self.sessions.remove(&name) else {
             return;
@@ -255,8 +255,8 @@ impl Server {
                     return self.complain(now, &format!("metrics: {error}"));
                 }
             };
-            // Who asks at once, as all do that mean it, is answered before anybody can be in the way. Who says nothing, or
-            // does not read, keeps its place only until somebody else wants it.
+            // A caller that asks at once, as honest ones do, is answered before anybody can be in the way. One that
+            // sends nothing, or does not read, keeps its place only until another wants it.
             if self.scrapes.len() >= SCRAPES
                 && let Some(oldest) = self.scrapes.keys().min().copied()
             {

@@ -1,5 +1,5 @@
-//! What the daemon does in between: looks at the machine's memory, gives up frames or collects some, and sees to
-//! clients without manners.
+//! The daemon's chores between requests: it looks at the machine's memory, gives up frames or collects some, and
+//! disconnects clients without manners.
 
 use std::time::{Duration, Instant};
 

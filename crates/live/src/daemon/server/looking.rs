@@ -1,5 +1,5 @@
-//! Requests that take a look at the client's address space: begun here, and answered when something was seen, or not in
-//! time.
+//! Requests that need a look at the client's address space: begun here, and answered when the look has ended, or
+//! refused when it is late.
 
 use std::time::Instant;
 
@@ -61,17 +61,17 @@ impl Server {
             Sight::Opened(Err(_)) => return self.hang_up(name, "its pages cannot be seen"),
             Sight::Pages(Ok(entries)) => session.answer_seen(&mut self.broker, request.purpose, entries, now),
             Sight::Pages(Err(error)) => Err(failed(error)),
-            // Not what a connection waits for.
+            // No connection waits for this.
             Sight::Whereabouts(_) => return,
         };
         let work = micros(seen.work + begun.elapsed()) / 16;
         self.say(name, outcome, request.kind, request.begun, request.work.max(work));
     }
 
-    /// Refuses what could not be looked at in time.
+    /// Refuses requests whose look did not end in time.
     pub(super) fn give_up_looks(&mut self, now: Instant) {
         while let Some((until, look)) = self.look_until.front().copied() {
-            // One that is over may be forgotten before its time.
+            // A look that is over may be forgotten before its time.
             let open = self.looked_for.get(&look).copied();
             if open.is_some() && until > now {
                 return;
@@ -99,8 +99,8 @@ impl Server {
         }
     }
 
-    /// Has frames looked for that were handed to connections which ended: for one of a user at a time, since the user's
-    /// processes may keep that waiting.
+    /// Starts searches for frames of connections that have ended: one search of a user at a time, since the user's
+    /// processes may block it.
     pub(super) fn look_for_frames(&mut self, now: Instant) {
         let searches = &mut self.searches;
         while let Some((name, user, frames)) = self.keepers.due(now, |user| searches.contains_key(&user)) {
@@ -109,7 +109,7 @@ impl Server {
         }
     }
 
-    /// Nobody waits for a look any more.
+    /// Forgets a look that nobody waits for any more.
     pub(super) fn forget_look(&mut self, look: u64) {
         if self.looks.give_up(look) {
             self.looked_for.remove(&look);

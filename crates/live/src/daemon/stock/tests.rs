@@ -158,7 +158,7 @@ fn a_round_of_collecting_holds_half_as_much_again_at_most() {
     fill(&mut stock);
     let most = 16_384 + 8192 + ROOM;
     assert_eq!(stock.most(), most);
-    // One color is used up, by somebody who keeps it: the kernel gives sixteen frames for each of these.
+    // A client uses up one color, and keeps it: the kernel gives sixteen frames for each of these.
     for _ in 0..3 {
         stock.release(vec![5; 1000].into_iter()).unwrap();
         let mut over = false;

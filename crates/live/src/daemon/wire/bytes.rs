@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         String::from_utf8(bytes).map_err(|_| Malformed::Text)
     }
 
-    /// Nothing may be left.
+    /// Asserts that no bytes are left.
     pub fn end(self) -> Result<(), Malformed> {
         if self.0.is_empty() {
             Ok(())

@@ -3,9 +3,9 @@
 /// Why a request was not met. The connection stays usable, but for [`Refusal::Protocol`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
-    /// Not a message, or not its turn: the daemon hangs up.
+    /// The bytes are no message, or the message came out of turn: the daemon hangs up.
     Protocol = 1,
-    /// The message is one, but what it says cannot be.
+    /// The bytes are a message, but its fields cannot be.
     Invalid = 2,
     /// The user would hold more than the quota.
     Quota = 3,

@@ -1,4 +1,4 @@
-//! How the daemon fares, as a message reports it.
+//! The daemon's state, as a message reports it.
 
 /// The daemon in numbers. Frames of 4096 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,15 +17,16 @@ pub struct Status {
     pub returned: u64,
     /// Frames that clients hold now.
     pub held: u64,
-    /// How often memory was given up because the machine was short of it, and how many frames in all.
+    /// The number of times that memory was given up because the machine was short of it, and the
+    /// number of frames in all.
     pub pressure: u64,
     pub pressure_frames: u64,
-    /// Of one user, in bytes.
+    /// The quota of one user, in bytes.
     pub quota: u64,
     /// Bytes that the daemon has itself, with all that it holds.
     pub own: u64,
-    /// Of the control group that leaves the daemon least: its limit in bytes, and what is left of it. As much as there
-    /// can be where no group has a limit.
+    /// The limit in bytes of the control group that leaves the daemon least, and the rest of it. The largest number if
+    /// no group has a limit.
     pub limit: u64,
     pub left: u64,
     /// Looks at clients' pages that were given up because they took too long.

@@ -96,13 +96,13 @@ proptest! {
         prop_assert_eq!(Answer::decode(&message), Ok(answer));
     }
 
-    /// Whatever the bytes, there is an answer; and what is taken for a message is one, byte for byte.
+    /// Any bytes get an answer, and bytes that are accepted are a message, byte for byte.
     #[test]
     fn garbage_is_refused(tag in 0..16u8, rest in vec(any::<u8>(), 0..2000)) {
         let mut message = vec![tag];
         message.extend(rest);
         if let Ok(request) = Request::decode(&message) {
-            // The number of a slot that is not given may be anything.
+            // The number of an absent slot may be anything.
             let canonical = request.encode();
             prop_assert_eq!(canonical.len(), message.len());
             prop_assert_eq!(Request::decode(&canonical), Ok(request));

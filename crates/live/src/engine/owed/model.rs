@@ -1,7 +1,7 @@
-//! A search through all orders in which the engine, two threads that use one stack one after the other, and the thread that
-//! makes and joins them can take their steps: whoever joins a thread goes on once it has ended, and not before.
+//! A search through all interleavings of the engine, two threads that use one stack in turn, and the thread that makes
+//! and joins them: the joining thread goes on once the other has ended, and not before.
 //!
-//! What is due for a word is decided by `super::due`, as in the engine.
+//! `super::due` decides what is due for a word, as in the engine.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use sys::owed::Life;
 use super::{Due, due};
 
 const THREADS: usize = 2;
-/// How often the engine takes the page.
+/// The number of times that the engine takes the page.
 const FLIGHTS: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ enum Thread {
     Runs,
     /// It is ending; the kernel has not written yet.
     Ends,
-    /// The kernel has written, if it could, and not called yet to wake who joins.
+    /// The kernel has written, if it could, and has not yet woken the joining thread.
     Written,
     /// It has called, if it could.
     Called,
@@ -40,28 +40,28 @@ enum Engine {
 struct World {
     /// The page with the descriptor: absent while it is with the engine. It holds the number of a thread, or 0.
     page: Option<usize>,
-    /// As it was when it was taken.
+    /// The word when its page was taken.
     old: usize,
     threads: [Thread; THREADS],
     /// The thread that is made or joined next, and whether it was made.
     joins: (usize, bool),
-    /// Whether who joins sleeps until somebody calls.
+    /// True if the joining thread sleeps until it is woken.
     asleep: bool,
     engine: Engine,
-    /// What the page held: the thread that it named, or 0.
+    /// The content of the page: the thread that it named, or 0.
     owed: Option<usize>,
     flights: u8,
 }
 
 #[derive(Clone, Copy)]
 struct Rules {
-    /// What was taken is searched for words.
+    /// Taken pages are searched for words.
     noted: bool,
     /// Threads that are ending are waited for.
     waits: bool,
-    /// It is looked whether the word still names the thread.
+    /// The engine checks that the word still names the thread.
     looks: bool,
-    /// Who waits for a word that had been written is woken.
+    /// After the engine writes a word, it wakes the threads that wait for it.
     calls: bool,
 }
 
@@ -110,7 +110,8 @@ impl World {
         match self.joins {
             (THREADS, _) => {}
             _ if self.asleep => {}
-            // The kernel puts the number in before the thread runs; whoever makes it waits for the page.
+            // The kernel puts the number in before the thread runs; the thread that makes it waits for
+            // the page.
             (at, false) if self.page.is_some() => step(&|world| {
                 world.page = Some(at + 1);
                 world.threads[at] = Thread::Runs;
@@ -166,7 +167,7 @@ impl World {
     }
 }
 
-/// How many worlds there are, or how one of them is wrong.
+/// Searches all worlds. Returns their number, or the error of one.
 fn search(rules: Rules) -> Result<usize, String> {
     let start = World {
         page: Some(0),
@@ -199,7 +200,7 @@ fn whoever_joins_a_thread_goes_on_once_it_has_ended() {
     assert!(worlds > 200, "{worlds} worlds: the search did not search");
 }
 
-/// The search finds what each rule is for.
+/// Without any one rule the search finds an error.
 #[test]
 fn without_any_of_the_rules_a_join_goes_wrong() {
     let without = [

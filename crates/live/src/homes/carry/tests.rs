@@ -1,4 +1,4 @@
-//! What becomes of moves on a made-up machine.
+//! Moves and their outcomes on a made-up machine.
 
 use sys::memory::PAGE;
 

@@ -1,4 +1,4 @@
-//! What became of it all.
+//! The report of the run.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::super::sources::faults;
 use super::{Host, nanos};
 
 impl<L: Linux> Host<L> {
-    /// Ends watching, and says what became of it all.
+    /// Ends watching, and reports the outcome.
     pub fn report(mut self) -> Result<LiveHomes, HomesError> {
         let kernel = self.choice.source.kernel_time();
         let still: BTreeSet<u32> = self.watched.keys().copied().collect();
@@ -20,7 +20,7 @@ impl<L: Linux> Host<L> {
         self.log.flush()?;
         let mut source = self.choice.source;
         let knows_writes = source.knows_writes() || self.config.tell_writes;
-        // It may have grown until the last one was left.
+        // The kernel's time may have grown until the last process was left.
         let kernel = source.kernel_time().or(kernel);
         let mut notes = self.notes;
         notes.extend(source.notes());

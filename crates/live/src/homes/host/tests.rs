@@ -1,4 +1,4 @@
-//! The host on a made-up machine, with a source that says what it is told to.
+//! The host on a made-up machine, with a source that gives preset answers.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::*;
 const PID: u32 = 9;
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What each process touches at each look; then it has ended.
+/// The pages that each process touches at each look; then it has ended.
 #[derive(Default)]
 struct Told(HashMap<u32, VecDeque<Vec<Touched>>>);
 
@@ -106,7 +106,7 @@ impl Scene {
         let mut host = self.host();
         host.run(|| false).unwrap();
         let report = host.report().unwrap();
-        // Whatever happened, a fresh policy asks for the same.
+        // A fresh policy always makes the same requests.
         let replayed = replay(&log.0.lock().unwrap()[..]).unwrap();
         assert_eq!(replayed.before, replayed.now);
         all_are_accounted_for(&report);
@@ -114,7 +114,7 @@ impl Scene {
     }
 }
 
-/// What was asked for was done, or there is a reason.
+/// Every request was carried out, or there is a reason.
 fn all_are_accounted_for(report: &LiveHomes) {
     let failed: u64 = report.moves.failed.iter().map(|failed| failed.pages).sum();
     assert_eq!(report.moves.asked, report.moves.moved + failed);

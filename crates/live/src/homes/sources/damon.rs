@@ -5,9 +5,8 @@
 //! page gets a count for each quarter of them, begun or whole, in which its region's page was found accessed: a page that is
 //! always in use gets [`COUNTS`]. So counts are of the region that a page is in, and of a part of the time.
 //!
-//! **What is not seen.** Which cpu it was, and whether it was a write. An access by a translation that is in a processor's TLB
-//! sets no bit: a set of pages that is small enough to stay in the TLB, the more so of huge pages, looks idle while no other
-//! process has the cpu.
+//! **What is not seen.** The cpu, and the kind of access. An access that hits in the TLB sets no bit: a set of pages
+//! small enough to stay in the TLB, the more so of huge pages, looks idle while no other process has the cpu.
 //!
 //! **What it costs.** Time of a kernel thread for each process ([`Source::kernel_time`]), bounded by [`REGIONS`], and a
 //! wait of an aggregation interval at most for each process and look.
@@ -69,7 +68,7 @@ impl Damon {
     }
 
     fn lost(&self, thread: u32, error: SysError) -> Lost {
-        // The thread ends with its process, and whatever it is told then is refused.
+        // The thread ends with its process, and it refuses all later commands.
         match error.problem {
             Problem::Refused(_) | Problem::Absent if !self.monitors.is_on(thread) => Lost::Gone,
             _ => Lost::Refused(error.to_string()),

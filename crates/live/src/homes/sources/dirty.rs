@@ -1,9 +1,10 @@
 //! Soft-dirty bits: which pages were written.
 //!
-//! **What a count is.** A look that found that the page was written since the look before, whether once or a million times. So
-//! a page gets one count a look. Where bits are cleared more seldom ([`super::rests`]), a look counts for as many intervals.
+//! **What a count is.** A look that found that the page was written since the look before, whether once or a million
+//! times. So a page gets one count a look. If bits are cleared more seldom ([`super::rests`]), a look counts for as
+//! many intervals.
 //!
-//! **What is not seen.** Reads: a page that is only read looks idle. Which cpu it was.
+//! **What is not seen.** Reads: a page that is only read looks idle. The cpu of a write.
 //!
 //! **What it costs.** The kernel walks the whole page table of the process to clear the bits, and the first write to each page
 //! after that is a fault of about a microsecond, which the process pays.
@@ -66,7 +67,7 @@ impl Source for Dirty {
         let map = Pagemap::of(process).map_err(gone)?;
         let mut found: Vec<Touched> = Vec::new();
         for mapping in mappings::all(Some(process)).map_err(gone)? {
-            // Pages of the kernel, and such as cannot be written, are nobody's writes; those that are new count as written.
+            // Pages of the kernel, and pages that cannot be written, do not count as written; new ones do.
             if !mapping.write {
                 continue;
             }

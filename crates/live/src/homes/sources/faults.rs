@@ -1,10 +1,11 @@
 //! Faults of writes: soft-dirty bits, cleared at each look, and the page faults that follow, sampled with thread and cpu.
 //!
-//! **What a count is.** The first write to a page since the bits were cleared, by the thread and on the cpu that made it, or the
-//! first touch of a page that is new. Later writes of the interval, by whomever, are not seen: of a page that several nodes
-//! write, each look finds one, now this and now that. Where bits are cleared more seldom ([`super::rests`]), a count is as many.
+//! **What a count is.** The first write to a page since the bits were cleared, by the thread and on the cpu that made
+//! it, or the first touch of a page that is new. Later writes of the interval, by any thread, are not seen: if several
+//! nodes write a page, each look finds one of them, now this and now that. If bits are cleared more seldom
+//! ([`super::rests`]), a count stands for as many.
 //!
-//! **What is not seen.** Reads. What comes while the rings of the cpus are full ([`sys::samples`]).
+//! **What is not seen.** Reads. Samples that arrive while the rings of the cpus are full ([`sys::samples`]).
 //!
 //! **What it costs.** As [`super::dirty`], and every page fault of every process on the machine is sampled: CAP_PERFMON.
 

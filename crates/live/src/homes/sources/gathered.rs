@@ -1,4 +1,4 @@
-//! What the kernel samples on all cpus, kept for each process that is watched until it is looked at.
+//! The kernel's samples of all cpus, kept for each watched process until the next look at it.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ impl Gathered {
         self.pending.remove(&process);
     }
 
-    /// Empties the rings of the cpus. Samples of processes that are not watched are passed over.
+    /// Empties the rings of the cpus. Samples of other processes are skipped.
     pub fn gather(&mut self) {
         let pending = &mut self.pending;
         self.missed += self.sampler.take(|sample| {
@@ -54,12 +54,12 @@ impl Gathered {
         });
     }
 
-    /// What was gathered of a process since it was asked for last, in each cpu's order.
+    /// The samples gathered of a process since the last call, in each cpu's order.
     pub fn take(&mut self, process: u32) -> Result<Vec<Sample>, Lost> {
         self.pending.get_mut(&process).map(std::mem::take).ok_or(Lost::Gone)
     }
 
-    /// Says what was lost, of all processes of the machine.
+    /// Reports the lost samples, of all processes of the machine.
     pub fn notes(&self, what: &str) -> Vec<String> {
         match self.missed {
             0 => Vec::new(),

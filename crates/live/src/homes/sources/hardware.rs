@@ -1,16 +1,16 @@
 //! Addresses that the processor itself samples: IBS of AMD, PEBS of Intel, by `perf_event_open(2)`.
 //!
-//! **What a count is.** A sampled access that no cache of its cpu's served: memory did, or another socket's cache. It is known which
-//! thread made it, on which cpu, to which address, and whether it was a write. IBS samples one in [`OPERATIONS`] operations of the
+//! **What a count is.** A sampled access that no cache of its cpu's served: memory did, or another socket's cache. The
+//! sample has its thread, cpu, address, and kind (read or write). IBS samples one in [`OPERATIONS`] operations of the
 //! processor, PEBS one in [`LOADS`] loads that took long, so that one in so many misses is a count.
 //!
-//! **What is not seen.** With PEBS, stores. Accesses of the kernel's, whose addresses are nobody's pages. What comes while
-//! the rings of the cpus are full ([`sys::samples`]).
+//! **What is not seen.** With PEBS, stores. Accesses of the kernel, whose addresses belong to no process. Samples that
+//! arrive while the rings of the cpus are full ([`sys::samples`]).
 //!
-//! **What it costs.** An interrupt for each sample, on all cpus, whoever runs there: CAP_PERFMON.
+//! **What it costs.** An interrupt for each sample, on all cpus, whatever runs there: CAP_PERFMON.
 //!
-//! No machine with IBS or PEBS was at hand when this was written. What reads the records is tested with those of
-//! page faults, which have the same form, and what a processor says of an access with words made by hand.
+//! No machine with IBS or PEBS was at hand when this was written. The reader of the records is tested with those of
+//! page faults, which have the same form, and the decoding of a processor's access words with words made by hand.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ const LOADS: u32 = 1000;
 /// Loads that took so many cycles: the last cache takes fewer of most, memory more of all.
 const CYCLES: u64 = 64;
 
-/// What a processor has, in the kernel's names.
+/// A processor's sampling device, in the kernel's names.
 struct Device {
     name: &'static str,
     what: &'static str,
@@ -40,7 +40,7 @@ const IBS: Device = Device {
     name: "ibs_op",
     what: "IBS of this AMD processor",
 };
-/// Of processors with two kinds of cores, the fast ones are looked for.
+/// On processors with two kinds of cores, only the fast ones are sampled.
 const PEBS: [Device; 2] = [
     Device {
         name: "cpu",
@@ -57,7 +57,7 @@ pub fn probe(root: &Root) -> Probed {
     Ok(Box::new(Hardware::begin(root, &event, what)?))
 }
 
-/// What the processor offers, as the kernel describes it.
+/// The sampling that the processor offers, as the kernel describes it.
 fn offered(root: &Root) -> Result<(Event, &'static str), String> {
     let unreadable = |what: &str| {
         let what = what.to_string();
@@ -88,7 +88,8 @@ fn offered(root: &Root) -> Result<(Event, &'static str), String> {
     )
 }
 
-/// Operations are counted, not cycles; where the processor can leave out what the last cache served, it does.
+/// Operations are counted, not cycles; if the processor can leave out accesses that the last cache served, it
+/// does.
 fn ibs(root: &Root) -> Result<Fields, SysError> {
     let wanted = ["cnt_ctl", "l3missonly"];
     let there = wanted
@@ -136,7 +137,7 @@ impl Hardware {
             gathered,
             what: what.to_string(),
             one_in: u32::try_from(event.one_in).unwrap_or(u32::MAX),
-            // What is exact is loads.
+            // Exact events are loads.
             stores: event.exact == 0,
         })
     }
@@ -186,8 +187,8 @@ impl Source for Hardware {
     }
 }
 
-/// Counts of each page, by who touched it and how; ascending by address. What a cache served is no count, and the kernel's own
-/// addresses are nobody's.
+/// Counts of each page, by thread and kind of access; ascending by address. Hits in a cache do not count, and the
+/// kernel's own addresses belong to no process.
 pub(super) fn pages(samples: &[Sample]) -> Vec<Touched> {
     const KERNEL: usize = 1 << 63;
     let mut counts: BTreeMap<(usize, u32, u32, bool), u32> = BTreeMap::new();
@@ -254,7 +255,7 @@ mod tests {
         let aux = ("cpu/events/mem-loads-aux", "event=0x03,umask=0x82");
         let (_folder, newer) = described(&[&intel[..], &[aux]].concat());
         assert_eq!(offered(&newer).unwrap().0.beside.unwrap().config, 0x8203);
-        // What is described and not there is said with its name.
+        // A device that is described but missing is reported by name.
         let why = probe(&newer).map(|_| ()).unwrap_err();
         assert!(why.contains("PEBS"), "{why}");
     }
@@ -319,7 +320,8 @@ mod tests {
             mine.iter()
                 .all(|touched| touched.counts == 1 && touched.by.unwrap().0 == thread)
         );
-        // What was told is not told again, and who was left is not listened to.
+        // A sample is reported only once, and a process that is no longer watched gets no more
+        // samples.
         let found = source.look(me).unwrap();
         assert!(found.iter().all(|touched| !area.span().contains(touched.span.start)));
         source.end(me);

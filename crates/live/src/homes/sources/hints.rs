@@ -1,11 +1,14 @@
-//! Faults of hints: those of pages that the kernel's own balancing has closed to see who touches them, sampled with thread and cpu.
+//! Faults of hints: those of pages that the kernel's own balancing has closed to see the threads that touch them,
+//! sampled with thread and cpu.
 //!
-//! **What a count is.** A page fault of any kind, read or write: the first touch of a page since the kernel closed it, by the thread
-//! and on the cpu that made it. The kernel closes some part of a process's memory every so often (`kernel.numa_balancing`: 256
-//! MiB, each second at the soonest), and asks nobody. So a page gets a count a second at most, and most get fewer.
+//! **What a count is.** A page fault of any kind, read or write: the first touch of a page since the kernel closed it,
+//! by the thread and on the cpu that made it. The kernel closes some part of a process's memory every so often
+//! (`kernel.numa_balancing`: 256 MiB, each second at the soonest), without a request. So a page gets a count a second
+//! at most, and most get fewer.
 //!
-//! **What is not seen.** Whether it was a write. Pages of nodes that the kernel thinks well placed, program text, and what several
-//! processes map, are not closed. What comes while the rings of the cpus are full ([`sys::samples`]).
+//! **What is not seen.** The kind of access, read or write. The kernel does not close pages of nodes that it thinks
+//! well placed, program text, and pages that several processes map. Samples that arrive while the rings of the cpus are
+//! full ([`sys::samples`]).
 //!
 //! **What it costs.** Nothing that the kernel does not do anyway, and every page fault of every process on the machine is
 //! sampled: CAP_PERFMON. The kernel moves pages by these faults, too.
@@ -60,7 +63,7 @@ impl Source for Hints {
     fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost> {
         self.gathered.gather();
         let mut found = pages(&self.gathered.take(process)?);
-        // A fault says nothing of what was done to the page.
+        // A fault does not tell reads from writes.
         found.iter_mut().for_each(|touched| touched.write = None);
         Ok(found)
     }

@@ -1,7 +1,7 @@
 //! Idle page tracking: which frames were accessed (`/sys/kernel/mm/page_idle/bitmap`).
 //!
 //! **What a count would be.** A look that found that the page was accessed since the look before. Reading it is not
-//! implemented; [`probe`] says whether the kernel has it.
+//! implemented; [`probe`] tells if the kernel has it.
 
 use sys::Root;
 

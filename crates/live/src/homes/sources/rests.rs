@@ -1,5 +1,5 @@
-//! The soft-dirty bits of processes that are watched: cleared when that begins and at looks, the more seldom where many pages are
-//! written, since each page that is written after that costs its process a fault.
+//! The soft-dirty bits of watched processes: cleared at the start and at looks. They are cleared more seldom if many
+//! pages are written, since each page written after a clearing costs its process a fault.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const LONGEST: u32 = 8;
 pub struct Rests(HashMap<u32, (u32, u32)>);
 
 impl Rests {
-    /// Begins to watch a process: what it writes from now on is seen.
+    /// Begins to watch a process: its writes from now on are seen.
     pub fn begin(&mut self, process: u32) -> Result<(), Lost> {
         clear(process)?;
         self.is_new(process);
@@ -36,7 +36,7 @@ impl Rests {
         self.0.contains_key(&process)
     }
 
-    /// How many intervals a look stands for that is made now; `None` in an interval without one.
+    /// The number of intervals that a look made now stands for; `None` in an interval without one.
     pub fn look(&mut self, process: u32) -> Option<u32> {
         let (left, before) = self.0.get_mut(&process)?;
         if *left > 0 {
@@ -46,7 +46,7 @@ impl Rests {
         Some(*before + 1)
     }
 
-    /// Ends a look that found so many pages written: what is written from now on is seen by the next one.
+    /// Ends a look that found so many pages written: the next one sees writes from now on.
     pub fn found(&mut self, process: u32, pages: u64) -> Result<(), Lost> {
         clear(process)?;
         self.rest(process, pages);
@@ -66,7 +66,7 @@ fn clear(process: u32) -> Result<(), Lost> {
     })
 }
 
-/// Whether the kernel keeps the bits; an error where that cannot be found out.
+/// Returns whether the kernel keeps the bits; an error if that cannot be found out.
 pub fn works() -> Result<bool, String> {
     soft_dirty::works().map_err(|error| error.to_string())
 }

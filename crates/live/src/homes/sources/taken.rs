@@ -1,9 +1,9 @@
-//! Touches of pages that were taken out for a while (`UFFDIO_MOVE`), of which a userfaultfd says which thread it was.
+//! Touches of pages that were taken out for a while (`UFFDIO_MOVE`), whose threads a userfaultfd reports.
 //!
-//! **What a count would be.** The first touch, read or write, of a page of a small window that was taken out, with its thread.
-//! Pages can be taken out by the process itself alone, so that this takes a part in the program, which must have them back
-//! before a fork, a system call or a change of the mapping meets one. That part is not implemented; [`probe`] says whether the
-//! kernel has what it needs.
+//! **What a count would be.** The first touch, read or write, of a page of a small window that was taken out, with its
+//! thread. Only the process itself can take pages out, so this needs a part in the program, which must put them back
+//! before a fork, a system call or a change of the mapping meets one. That part is not implemented; [`probe`] tells if
+//! the kernel supports it.
 
 use sys::faults::Faults;
 

@@ -82,12 +82,13 @@ impl Pace {
         (self.known, self.units, self.unread_ns, self.silent) = (true, observed.units, 0, 0);
     }
 
-    /// True while too little is known for a comparison. Where nothing is told, nobody waits for it.
+    /// True while too little is known for a comparison. A source that reports nothing is not waited
+    /// for.
     pub fn waits(&self) -> bool {
         self.known && self.silent < 4 * TRIAL && self.intervals.len() < TRIAL
     }
 
-    /// The work of the last intervals; `None` where nothing is known to have been done in so many.
+    /// The work of the last intervals; `None` if nothing is known to have been done in so many.
     pub fn work(&self) -> Option<Work> {
         let mut sum = Work::new();
         for (&process, &(ns, units)) in self.intervals.iter().flatten() {
@@ -98,7 +99,7 @@ impl Pace {
         (self.intervals.len() >= TRIAL && !sum.is_empty()).then_some(sum)
     }
 
-    /// Nothing of before counts any more.
+    /// Forgets all earlier intervals.
     pub fn clear(&mut self) {
         self.intervals.clear();
     }
@@ -117,7 +118,7 @@ pub fn retain(work: &mut Work, is_there: impl Fn(u32) -> bool) {
 }
 
 /// Processor time for a unit before and after, in ns, both over the same work: of each process that of before or after, whichever is
-/// less. So a process that has hardly anything to do any more hardly counts. `None` where none did something in both.
+/// less. So a process that has hardly anything to do any more hardly counts. `None` if none did something in both.
 pub fn compare(before: &Work, after: &Work) -> Option<(f64, f64)> {
     let (mut units, mut before_ns, mut after_ns) = (0.0, 0.0, 0.0);
     for (process, &(ns, done)) in before {

@@ -7,7 +7,7 @@ use super::{Places, keep};
 /// Changes that are remembered, at most.
 const MOST: usize = 64;
 
-/// By the places that they gave.
+/// Changes by the places that they gave.
 #[derive(Default)]
 pub struct Rejected(VecDeque<Places>);
 
@@ -16,13 +16,13 @@ impl Rejected {
         self.0.contains(places)
     }
 
-    /// One that is there already counts as the last.
+    /// Adds a change. One that is there already counts as the last.
     pub fn add(&mut self, places: Places) {
         self.0.retain(|one| *one != places);
         keep(&mut self.0, places, MOST);
     }
 
-    /// A change of a process that is not there any more cannot come again.
+    /// Forgets changes of processes that have ended: these cannot come again.
     pub fn retain(&mut self, is_there: impl Fn(u32) -> bool) {
         self.0.retain(|places| places.keys().all(|&process| is_there(process)));
     }

@@ -1,4 +1,4 @@
-//! Decisions over what is told of two private caches.
+//! Decisions over observations of two private caches.
 
 use super::super::log::Counted;
 use super::*;

@@ -1,5 +1,5 @@
-//! Places by the cpuset of a control group, in place of the affinity of each thread: where all processes of a group that is watched
-//! (`--cgroup`) have the same place.
+//! Places by the cpuset of a control group, in place of the affinity of each thread: if all processes of a watched
+//! group (`--cgroup`) have the same place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const APART: &str = "its processes had not all the same place any more";
 /// Control groups of those that are watched.
 #[derive(Default)]
 pub struct Grouped {
-    /// Those that were given cpus, and those that were so at any time.
+    /// Groups that were given cpus, and those that had been at any time.
     now: BTreeSet<PathBuf>,
     ever: BTreeSet<PathBuf>,
     /// The reasons why others are left alone for the rest of the run.
@@ -23,7 +23,7 @@ pub struct Grouped {
 }
 
 impl<L: Linux> Host<L> {
-    /// The cpus that a process may use where nothing was chosen for its group here; `None` where it is gone.
+    /// The cpus that a process may use where nothing was chosen for its group here; `None` if it is gone.
     pub(super) fn own_cpuset(&mut self, process: u32) -> Option<Vec<u32>> {
         let group = self.watched.get(&process).and_then(|watched| watched.group.clone());
         match group.and_then(|group| self.undo.without(&mut self.linux, &group)) {
@@ -78,7 +78,7 @@ impl<L: Linux> Host<L> {
         Ok(true)
     }
 
-    /// True where its owner has pinned a process.
+    /// True if its owner has pinned a process.
     fn has_pinned(&mut self, process: u32) -> bool {
         let cpuset = self.linux.cpuset(process).unwrap_or_default();
         let threads = self.linux.threads(process);
@@ -114,7 +114,7 @@ impl<L: Linux> Host<L> {
         Ok(())
     }
 
-    /// Groups whose owners have chosen anew, or that processes have joined or left.
+    /// Groups whose owners have chosen again, or that processes have joined or left.
     pub(super) fn look_at_groups(&mut self) -> Result<(), RegionsError> {
         for group in self.grouped.now.clone() {
             let members = self.linux.in_group(&group);
@@ -126,21 +126,21 @@ impl<L: Linux> Host<L> {
                 self.restored += self.undo.restore_group(&mut self.linux, &group)?;
                 self.grouped.now.remove(&group);
             } else if self.undo.has_group(&mut self.linux, &group) != Some(true) {
-                // Nothing of it is ours any more: it is only forgotten.
+                // The group has changed entirely: the record of it is only dropped.
                 self.undo.restore_group(&mut self.linux, &group)?;
                 self.grouped.now.remove(&group);
                 self.unsettle(&placed, "the cpus of its control group were changed meanwhile");
                 let why = "its owner has chosen its cpus meanwhile".to_string();
                 self.grouped.not.insert(group, why);
             } else if members.iter().any(|member| !placed.contains(member)) {
-                // Who has joined is not to be kept where the others belong.
+                // A process that has joined must not be kept where the others belong.
                 self.give_back_group(&group, None)?;
             }
         }
         Ok(())
     }
 
-    /// They lose their places for an interval: decisions begin anew with them.
+    /// They lose their places for an interval: decisions start over with them.
     fn unsettle(&mut self, these: &[u32], why: &str) {
         for process in these {
             if let Some(watched) = self.watched.get_mut(process) {

@@ -1,4 +1,4 @@
-//! Decisions carried out, and owners whose own choice comes before.
+//! The carrying out of decisions, and owners' own choices, which take precedence.
 
 use results::PairingAction;
 use sys::tasks::Demand;
@@ -29,14 +29,16 @@ impl<L: Linux> Host<L> {
         })
     }
 
-    /// Those that have a place and must be left alone from now on, since their owners have chosen anew. That choice stands.
+    /// Gives up processes that have a place and must be left alone from now on, since their owners have chosen
+    /// again. That choice stands.
     pub(super) fn give_up(&mut self, observed: &Observed) -> Result<(), RegionsError> {
         for seen in observed.processes.iter().filter(|seen| seen.left.is_some()) {
             if self.watched.get(&seen.process).is_some_and(|watched| watched.placed) {
                 self.place(seen.process, None)?;
             }
         }
-        // Nothing is decided for one that could not be looked at, so it keeps no place either.
+        // No decision is made for a process that could not be looked at, so it keeps no place
+        // either.
         let is_missing = |process: &u32| observed.processes.iter().all(|seen| seen.process != *process);
         let placed = self.watched.iter().filter(|(_, watched)| watched.placed);
         let missing: Vec<u32> = placed.map(|(&process, _)| process).filter(is_missing).collect();
@@ -75,7 +77,8 @@ impl<L: Linux> Host<L> {
         Ok(())
     }
 
-    /// Returns what kept it from being placed. A process that could not be placed is left alone from then on.
+    /// Places a process. Returns the obstacle, if any. A process that could not be placed is left alone from
+    /// then on.
     pub(super) fn place(&mut self, process: u32, domains: Option<&[u32]>) -> Result<Option<String>, RegionsError> {
         let Some(domains) = domains else {
             self.leave_group(process)?;

@@ -10,7 +10,7 @@ use super::{Host, nanos};
 const STUCK: usize = 8;
 
 impl<L: Linux> Host<L> {
-    /// Gives each thread the cpus that it had before, and says what became of it all.
+    /// Gives each thread the cpus that it had before, and reports the outcome.
     ///
     /// Errors: the state cannot be removed.
     pub fn end(mut self) -> Result<LiveRegions, RegionsError> {
@@ -133,7 +133,7 @@ impl<L: Linux> Host<L> {
         notes
     }
 
-    /// Threads that have not the cpus that they had before.
+    /// Threads that do not have the cpus that they had before.
     fn stuck(&self) -> Option<String> {
         let all: Vec<_> = self.undo.stuck().collect();
         let said = all.iter().take(STUCK);

@@ -164,7 +164,7 @@ fn after_a_kill_the_next_start_restores_those_that_are_still_the_same() {
     let (fake, room) = (four(), Room::new());
     let before = fake.masks();
     let host = room.run(&fake, 4);
-    // Nothing of it runs, as after a kill; the lock goes with the process.
+    // As after a kill, no code of it runs; the lock goes with the process.
     drop(host);
     assert!(room.has_undo() && fake.masks() != before);
     fake.change(|world| {
@@ -177,7 +177,7 @@ fn after_a_kill_the_next_start_restores_those_that_are_still_the_same() {
         process.threads.insert(111, later);
         let child = process.starts(11, 21, 50);
         world.processes.insert(21, child);
-        // One that its owner has pinned since.
+        // Its owner has pinned this thread since.
         world.processes.get_mut(&14).unwrap().threads.get_mut(&14).unwrap().mask = vec![0, 1, 5];
     });
     let left = fake.masks();
@@ -462,7 +462,7 @@ fn a_working_set_that_cannot_be_read_for_once_is_read_again() {
         set(true);
         go(&mut host, 2);
         assert_eq!((fake.masks(), fake.change(|world| world.changes)), (masks, changes));
-        // It is left alone as long as it cannot be read.
+        // The process is left alone as long as it cannot be read.
         go(&mut host, 10);
         assert_eq!(fake.masks()[&11], [0, 1]);
         set(false);
@@ -506,7 +506,7 @@ fn a_program_that_takes_the_place_of_another_counts_by_its_own_name() {
     let named = report.processes.iter().find(|process| process.process == 12);
     assert_eq!(named.unwrap().name, "server");
     same_again(&room.text());
-    // Who is chosen by a name is let go with it.
+    // A process chosen by name is released by name.
     let fake = four();
     room.whom = Whom::Name("memlat".to_string());
     let mut host = room.run(&fake, 5);

@@ -13,7 +13,7 @@ const CPU: u64 = 1000;
 /// A process that is watched.
 pub struct Watched {
     pub began: u64,
-    /// As it is now: another program may have taken the place of the first.
+    /// The current name: another program may have taken the place of the first.
     pub name: String,
     /// Time that each thread had had a cpu, and waited for one, at the end of the last interval.
     pub times: HashMap<u32, (u64, u64)>,
@@ -22,7 +22,7 @@ pub struct Watched {
     pub cpuset: Vec<u32>,
     /// Looks that found its threads in each domain.
     pub looks: Vec<u32>,
-    /// What the source said when it was told that the interval begins, if it was.
+    /// The source's answer at the beginning of the interval, if it was told of that.
     pub begun: Option<Result<(), String>>,
     pub placed: bool,
     /// The control group by which it has its place; else it has that by affinity.
@@ -40,7 +40,7 @@ impl Watched {
     /// It has no place by its group any more.
     pub fn leave_group(&mut self) {
         (self.group, self.placed) = (None, false);
-        // To be read anew, even if it is idle.
+        // The cpuset must be read again, even if the process is idle.
         self.cpuset.clear();
     }
 }
@@ -64,7 +64,8 @@ impl Unread {
         (self.since, self.why) = (self.since + 1, why);
     }
 
-    /// Why nothing can be decided over it for now: what was read before counts for as many intervals as a median has.
+    /// The reason why nothing can be decided over it for now: earlier readings count for as many intervals as a
+    /// median has.
     pub fn left(&self) -> Option<String> {
         let is_left = self.since > 0 && (!self.known || self.since >= WINDOW);
         is_left.then(|| format!("its working set cannot be read: {}", self.why))

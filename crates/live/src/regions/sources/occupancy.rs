@@ -107,7 +107,7 @@ impl Source for Occupancy {
 
     fn end(&mut self, process: u32) {
         if let Some(group) = self.watched.remove(&process) {
-            // Nothing is lost with a group that stays: the next run takes it.
+            // A group that stays does no harm: the next run takes it.
             let _ = fs::remove_dir(group);
         }
     }
@@ -161,7 +161,7 @@ mod tests {
         write(&format!("{group}/mon_data/mon_L3_01/llc_occupancy"), "24\n");
         write(&format!("{group}/mon_data/mon_L3_02/llc_occupancy"), "Unavailable\n");
         assert_eq!(source.look(5), Ok(1024));
-        // It is there already, and threads are not put in twice.
+        // The group is there already, and threads are not put in twice.
         source.begin(5).unwrap();
         assert_eq!(
             fs::read_to_string(folder.path().join(group).join("tasks")).unwrap(),

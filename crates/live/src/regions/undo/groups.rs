@@ -52,7 +52,7 @@ impl Groups {
 }
 
 impl Undo {
-    /// True where a group has the cpus still that it was given here; `None` where it is gone, or has no cpuset any more.
+    /// True if a group has the cpus still that it was given here; `None` if it is gone, or has no cpuset any more.
     pub fn has_group(&self, linux: &mut impl Linux, folder: &Path) -> Option<bool> {
         let group = linux.group(folder).ok()?;
         Some(self.groups.held.get(folder)?.is_ours(&group))
@@ -66,7 +66,7 @@ impl Undo {
         Some(if has.is_empty() { above } else { has })
     }
 
-    /// Gives a group these cpus. How it was is written down first.
+    /// Gives a group these cpus. Its earlier state is written to the file first.
     ///
     /// Returns why it did not get them. Errors: the file cannot be written; then nothing is changed.
     pub fn give_group(
@@ -87,7 +87,7 @@ impl Undo {
         if let Some(obstacle) = group.obstacle {
             return Ok(Err(obstacle.to_string()));
         }
-        // The kernel would not take back what it was given (ENOSPC).
+        // The kernel would not take back its earlier cpus (ENOSPC).
         if group.cpus.is_empty() {
             return Ok(Err(NO_CHOICE.to_string()));
         }
@@ -168,7 +168,7 @@ fn with_pins_kept(linux: &mut impl Linux, folder: &Path, cpus: &str) -> Result<u
     for (process, thread, pinned) in &threads {
         let Some(pinned) = pinned else { continue };
         if linux.mask(*process, *thread) == linux.cpuset(*process) {
-            // One that is gone, or was pinned anew, needs nothing.
+            // A thread that is gone, or was pinned again, needs nothing.
             let _ = linux.allow(*thread, pinned);
         }
     }

@@ -30,7 +30,7 @@ impl From<Cpus> for String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
     cpus: Cpus,
-    /// The moment before that: who began earlier has not inherited them.
+    /// The moment before that: a thread that began earlier has not inherited them.
     since: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Kept {
     began: u64,
     /// Its cpus.
     cpus: Cpus,
-    /// It could use its whole cpuset: then it may use what the cpuset has got since, too.
+    /// It could use its whole cpuset: then it may use later cpus of the cpuset, too.
     whole: bool,
     /// The cpus that it was given: those of now, and those of before until it is known to have the new ones.
     given: Vec<Given>,
@@ -69,12 +69,12 @@ impl Kept {
         }
     }
 
-    /// True where its owner has not pinned it: it could use its whole cpuset.
+    /// True if its owner has not pinned it: it could use its whole cpuset.
     pub fn is_free(&self) -> bool {
         self.whole
     }
 
-    /// A thread that has what this one was given and had before.
+    /// The record of a thread that inherited this one's given cpus and has the same earlier ones.
     pub fn inherited_by(&self, process: u32, thread: &Demand) -> Kept {
         Kept {
             process,
@@ -89,8 +89,8 @@ impl Kept {
         self.thread == thread.number && self.began == thread.began
     }
 
-    /// True for the cpus that this thread has because they were given to it here: all of them, what its cpuset leaves of them,
-    /// or all cpus of a cpuset that has none of them, or had none.
+    /// True for the cpus that this thread has because they were given to it here: all of them, those that its cpuset
+    /// leaves, or all cpus of a cpuset that has none of them, or had none.
     pub fn is_ours(&self, mask: &[u32], cpuset: Option<&[u32]>) -> bool {
         self.given.iter().any(|given| given.is(mask, cpuset)) || cpuset == Some(mask)
     }
@@ -101,7 +101,7 @@ impl Kept {
         given.any(|given| given.since <= thread.began && given.is(mask, cpuset))
     }
 
-    /// It is to have these cpus from now on.
+    /// Notes that it is to have these cpus from now on.
     pub fn give(&mut self, cpus: &[u32], since: u64) {
         if self.given.last().is_none_or(|last| last.cpus.0 != cpus) {
             self.given.push(Given {
@@ -111,7 +111,7 @@ impl Kept {
         }
     }
 
-    /// It has the cpus that it was given last.
+    /// Notes that it has the cpus that it was given last.
     pub fn has_them(&mut self) {
         let before_last = self.given.len().saturating_sub(1);
         self.given.drain(..before_last);

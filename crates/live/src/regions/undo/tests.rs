@@ -1,4 +1,5 @@
-//! Threads on a made-up machine of four cpus that are given some of them, and get back what they had.
+//! Threads on a made-up machine of four cpus that are given some of them, and get back their earlier
+//! ones.
 
 use super::*;
 use crate::regions::fake::{Fake, Process, Thread};
@@ -193,7 +194,7 @@ fn a_thread_that_cannot_have_its_cpus_again_is_kept_and_tried_again() {
     let stuck = |scene: &Scene| scene.undo.stuck().map(|stuck| stuck.thread).collect::<Vec<u32>>();
     assert_eq!(stuck(&scene), [11, 22]);
     assert!(scene.undo.stuck().all(|stuck| stuck.why.contains("not permitted")));
-    // The end tries again, and so does the next start, which knows them by the file.
+    // The end tries again, and so does the next start, which reads them from the file.
     assert_eq!(scene.restore_all(), 0);
     assert!(scene.file());
     scene.change(11, |process| process.refuses = None);
@@ -205,7 +206,7 @@ fn a_thread_that_cannot_have_its_cpus_again_is_kept_and_tried_again() {
     assert_eq!(scene.restore_all(), 1);
     assert_eq!((scene.mask(22), stuck(&scene)), (ALL.to_vec(), vec![]));
     assert!(!scene.file());
-    // One that has ended needs none.
+    // A thread that has ended needs no undo.
     scene.give(11, &[0, 1]);
     scene.change(11, |process| process.refuses = Some(EPERM));
     scene.restore(11);
@@ -236,12 +237,12 @@ fn a_file_that_was_cut_off_says_so_and_stays_as_it_is() {
             (text, vec![0, 1])
         );
     }
-    // One that cannot be read at all.
+    // The file cannot be read at all.
     fs::remove_file(scene.undo.file()).unwrap();
     fs::create_dir(scene.undo.file()).unwrap();
     let error = scene.undo.recover(&mut scene.linux.clone()).unwrap_err();
     assert!(matches!(error, RegionsError::Unread { .. }), "{error}");
-    // What was kept is of use still.
+    // The kept record is still of use.
     fs::remove_dir(scene.undo.file()).unwrap();
     fs::write(scene.undo.file(), whole).unwrap();
     assert_eq!(scene.undo.recover(&mut scene.linux.clone()).unwrap(), 1);

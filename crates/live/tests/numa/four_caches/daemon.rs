@@ -1,4 +1,5 @@
-//! A process that pairs others: this test program once more, which does what the command does and can be ended by signals.
+//! A process that pairs others: this test program once more, which does the same as the command and can be ended by
+//! signals.
 
 use std::io::Read;
 use std::path::Path;
@@ -71,7 +72,7 @@ impl Drop for Daemon {
     }
 }
 
-/// What the process does; in the parent this test is nothing.
+/// The process's part; in the parent this test does nothing.
 #[test]
 fn inside() {
     let (Some(state), Ok(whom), Ok(acts)) = (std::env::var_os(STATE), std::env::var(WHOM), std::env::var(ACTS)) else {

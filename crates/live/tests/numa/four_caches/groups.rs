@@ -79,7 +79,7 @@ fn groups_are_placed_as_a_whole_and_have_their_own_choice_again_at_the_end() {
         return;
     };
     until(&mut host, || scene.placed().is_some());
-    // They are not taken for pinned, and may have other caches still: the place stays.
+    // They do not count as pinned, and may still have other caches: the place stays.
     let placed = scene.placed();
     for _ in 0..8 {
         assert!(host.interval(&mut || false).unwrap());

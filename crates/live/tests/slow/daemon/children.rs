@@ -34,7 +34,7 @@ fn a_child_does_not_speak_on_its_parents_connection() {
                 );
             }
             assert_eq!(client.connections(), 2);
-            // What the parent has is not the child's to free.
+            // The child may not free its parent's frames.
             for done in [client.free(granted.set), client.close(slot)] {
                 let why = done.err().unwrap();
                 assert!(

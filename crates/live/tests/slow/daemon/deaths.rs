@@ -24,7 +24,7 @@ fn thousands_of_short_lived_clients_leave_nothing_behind() {
                     client.allocate(None, 4096, &[0]).unwrap();
                 }
                 _ => {
-                    // Not even its memory outlives it.
+                    // Even its memory ends with it.
                     let (_area, into) = area(8);
                     let _ = client.fill_own(into, &[(life % COLORS) as u16; 8]);
                 }
@@ -38,7 +38,7 @@ fn thousands_of_short_lived_clients_leave_nothing_behind() {
     });
     eventually("all are gone", || watcher.status().unwrap().clients == 1);
     assert_eq!(watcher.available(&[]).unwrap().1, 16 * 65536);
-    // This process lives, so the frames count that it never said it freed; no more than those.
+    // This process lives, so the frames that it never reported as freed count, and no others.
     assert!(watcher.status().unwrap().held <= 4 * 200 * 8);
 }
 
@@ -92,7 +92,7 @@ fn a_daemon_killed_at_any_moment_harms_nobody() {
             std::thread::sleep(Duration::from_micros(300 + round * round * 400));
             sys::signals::send(process, 9).unwrap();
         });
-        // Until it is gone, whatever it is in the middle of.
+        // The loop runs until the daemon is gone, whatever it was doing.
         while client.fill_own(into, &[round as u16; 600]).is_ok() && client.give_back_own(into).is_ok() {}
         killer.join().unwrap();
         daemon.kill();
@@ -109,7 +109,7 @@ fn a_daemon_killed_at_any_moment_harms_nobody() {
         let before = client.connections();
         assert_eq!(client.status().unwrap().held, 0);
         assert_eq!(client.connections(), before + 1);
-        // The client reports to the new daemon what is held, and has the colors written down.
+        // The client reports its held frames to the new daemon, and has the colors recorded.
         assert_eq!(client.adopt(keeping).unwrap(), 512);
         assert_eq!(client.adopt(keeping).unwrap(), 0);
         assert_eq!(client.status().unwrap().held, 512);

@@ -16,7 +16,8 @@ fn pages_get_the_colors_that_were_asked_for_and_zeros() {
     if !privileged() {
         return;
     }
-    // Of a user's quota an eighth may go elsewhere unproved before it stays charged: here that is more than can go.
+    // An eighth of a user's quota may go elsewhere without proof before it stays charged: here that is more than
+    // can go.
     let daemon = Daemon::new(Wish {
         quota: 4096 * MIB,
         ..Wish::default()
@@ -32,7 +33,8 @@ fn pages_get_the_colors_that_were_asked_for_and_zeros() {
         let mut right = 0;
         for page in 0..3000 {
             let frame = frames[page].expect("every page has a frame");
-            // What the daemon says of a color is so; it says nothing of frames that it never had.
+            // The daemon's answers about colors are true; it answers nothing about frames that it
+            // never had.
             assert!(
                 got[page].is_none_or(|color| color == (frame % COLORS as u64) as u16),
                 "page {page}"
@@ -87,8 +89,8 @@ fn no_frame_is_lost_and_none_is_in_two_places() {
             stock + flow("released") + flow("let_go") + flow("given_up") + flow("lost")
         );
     }
-    // Held still, so that the two can be compared. (Both kinds of pages are looked at twice: what changes in between
-    // was collected or moved at that very moment.)
+    // Held still, so that the two can be compared. (Both kinds of pages are looked at twice: a change in between is
+    // a frame collected or moved at that very moment.)
     let ours = || -> HashSet<u64> {
         let frames = pages.iter().flat_map(|pages| frames_of(std::process::id(), *pages));
         frames.flatten().collect()
@@ -178,11 +180,11 @@ fn the_ledger_keeps_programs_apart() {
     let slot_2 = second.slot(10 * 65536, Kind::Private).unwrap();
     let theirs = second.allocate(Some(slot_2), MIB, &[0]).unwrap();
     assert!(!theirs.colors.meets(&mine.colors));
-    // Over-commitment says what is free.
+    // Over-commitment reports the free part.
     let slot_3 = second.slot(65536, Kind::Private).unwrap();
     let said = second.allocate(Some(slot_3), MIB, &[0]).unwrap_err().to_string();
     assert!(said.contains("free"), "{said}");
-    // What a program had is free when it ends.
+    // A program's frames are free when it ends.
     drop(first);
     eventually("colors come back", || second.available(&[1]).unwrap().1 == 16 * 65536);
     // A claim gets exactly what it names, or nothing.
@@ -196,7 +198,7 @@ fn the_ledger_keeps_programs_apart() {
     third.close(claimed.slot).unwrap();
 }
 
-/// Where a process listens, for TCP.
+/// The TCP address that a process listens at.
 fn listens_at(process: u32) -> std::net::SocketAddrV4 {
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let open: Vec<String> = open

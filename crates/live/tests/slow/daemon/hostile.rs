@@ -295,13 +295,13 @@ fn a_client_that_takes_all_and_never_looks_leaves_the_rest_in_peace() {
             other => panic!("{other:?}"),
         }
     }
-    // There is an end to what it gets, and it is charged for all of it.
+    // Its frames have a limit, and it is charged for all of them.
     assert!(met as u64 >= full, "{met} of {full}");
     assert_eq!(good.status().unwrap().held, met as u64);
     let (_area, into) = area(64);
     assert_eq!(good.fill_own(into, &[4; 64]).unwrap().len(), 64);
     drop(raw);
-    // Others of that color are collected, as many as are enough. And it is seen that the process does not have them.
+    // Enough other frames of that color are collected, and the daemon notices that the process does not have them.
     eventually("there are frames again", || good.stock().unwrap()[3] >= full / 4 * 3);
     eventually("they count no more", || good.status().unwrap().held < met as u64);
 }

@@ -40,7 +40,7 @@ impl FillOwn for Client {
     }
 }
 
-/// Which settings of a daemon a test chooses.
+/// The settings of a daemon that a test chooses.
 #[derive(Clone)]
 pub struct Wish {
     pub stock: u64,
@@ -128,7 +128,7 @@ impl Drop for Running {
     }
 }
 
-/// Whether frames can be seen here. Where not, asserts that the daemon says so.
+/// Returns whether frames can be seen here. If not, asserts that the daemon says so.
 pub fn privileged() -> bool {
     if Pagemap::own_numbers_visible() {
         return true;
@@ -174,11 +174,12 @@ pub fn command_of(test: &str, part: &str, before: &[&str]) -> Command {
     command
 }
 
-/// Runs a command as an ordinary user that no other test has: the frames of one who has ended are looked for
-/// in all processes of that user, so tests of one user would charge each other's, and wait for each other.
+/// Runs a command as an ordinary user that no other test has. The daemon looks for an ended process's frames
+/// in all processes of its user, so tests of one user would be charged for each other's frames, and wait for
+/// each other.
 pub fn stranger() -> Stranger {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Above what Debian gives to people, services and containers' first users.
+    // The number is above Debian's ranges for people, services and containers' first users.
     let user = 1_000_000 + std::process::id() % 100_000 * 64 + NEXT.fetch_add(1, Ordering::Relaxed);
     Stranger {
         user,
@@ -313,7 +314,7 @@ pub fn frames_of(process: u32, pages: Pages) -> Vec<Option<u64>> {
     entries.iter().map(|entry| entry.frame()).collect()
 }
 
-/// A connection that says what it likes.
+/// A connection that sends arbitrary bytes.
 pub struct Raw(pub Peer);
 
 impl Raw {
@@ -424,7 +425,7 @@ pub fn grab(pages: u32) -> Request {
     }
 }
 
-/// Takes frames, says what it got, and holds them until its standard input ends.
+/// Takes frames, prints their colors, and holds them until its standard input ends.
 fn taker(socket: &Path, pages: usize) {
     let mut client = Client::connect(socket).unwrap();
     let (_area, into) = area(pages);

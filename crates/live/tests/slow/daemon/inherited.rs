@@ -34,7 +34,7 @@ fn heir(socket: &Path) {
             .filter(|(got, want)| **got == Some(**want))
             .count()
     } else {
-        // It takes and never looks, so that nobody knows what arrived.
+        // It takes and never looks, so nobody knows which frames arrived.
         let raw = Raw(sys::packet::Peer::connect(socket).unwrap());
         raw.ask(&live::daemon::wire::Request::Hello {
             version: live::daemon::wire::VERSION,

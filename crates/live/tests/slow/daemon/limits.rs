@@ -8,7 +8,7 @@ use live::daemon::{Client, ClientError};
 use crate::slow::daemon::house::*;
 use crate::slow::daemon::machines::machine;
 
-/// A process of a user that takes so many frames and holds them; what it was answered.
+/// A process of a user that takes so many frames and holds them, and the answer that it got.
 fn grabber(daemon: &Daemon, user: &Stranger, pages: usize) -> (Running, String) {
     let mut grabber = command("grabber", &user.before());
     grabber
@@ -45,12 +45,12 @@ fn a_quota_is_a_users_and_not_a_connections() {
     let want: Vec<u16> = (0..1000).map(|page| (page % COLORS) as u16).collect();
     let got = client.fill_own(into, &want).unwrap();
     assert!(got.iter().zip(&want).any(|(got, want)| *got == Some(*want)));
-    // What arrived; on a busy machine some frames go elsewhere.
+    // The frames that arrived; on a busy machine some go elsewhere.
     let mine = (watcher.status().unwrap().held - 700) as u32;
     let refused = |raw: &Raw, frames: u32| match raw.ask(&grab(frames)) {
         Some(Answer::Refused { why, text }) => {
             let of_quota = why == Refusal::Quota && text.contains("user 0");
-            // Who lost many is refused for that first.
+            // A client that lost many frames is refused for that first.
             assert!(of_quota || text.contains("faster than they are collected"), "{text}");
         }
         other => panic!("{other:?}"),
@@ -74,7 +74,7 @@ fn a_quota_is_a_users_and_not_a_connections() {
     let others = watcher.status().unwrap().held - 700;
     drop(first);
     eventually("the quota is free", || watcher.status().unwrap().held <= others);
-    // What was taken must have been collected again, too.
+    // The taken frames must have been collected again, too.
     let got_all = || {
         std::thread::sleep(Duration::from_millis(200));
         let (_again, said) = grabber(&daemon, &user, 1000);
@@ -200,13 +200,14 @@ fn memory_is_given_up_when_the_machine_is_short_of_it() {
     // Memory runs out: all of it goes. 4 GiB in all: the low mark is at 204 MiB.
     machine(tree.path(), 50, "0.00");
     eventually("all is given up", || client.status().unwrap().stock == 0);
-    // What clients have stays theirs, and can be given back.
+    // Clients keep their frames, and can give them back.
     let before = frames_of(std::process::id(), into);
     assert!(before.iter().all(|frame| frame.is_some()));
     client.give_back_own(into).unwrap();
     let status = client.status().unwrap();
     assert_eq!((status.held, status.stock), (0, 0));
-    // Nothing is collected while it lasts: frames asked for are the kernel's choice, and said to be unknown.
+    // The daemon collects nothing meanwhile: the kernel chooses the requested frames, and they are reported
+    // as unknown.
     let got = client.fill_own(into, &[0; 100]).unwrap();
     assert_eq!(got, vec![None; 100]);
     assert!(frames_of(std::process::id(), into).iter().all(|frame| frame.is_some()));

@@ -1,4 +1,4 @@
-//! Clients whose address space cannot be looked at, and what others notice of it.
+//! Clients whose address space cannot be looked at, and the effect on others.
 
 use std::io::BufRead;
 use std::os::fd::AsFd;
@@ -13,7 +13,7 @@ use sys::packet::{Peer, wait};
 
 use crate::slow::daemon::house::*;
 
-/// Threads that change one large mapping all the time: who wants to read the page map waits behind them.
+/// Threads that change one large mapping all the time: a reader of the page map waits behind them.
 const THREADS: usize = 48;
 const MAPPING: usize = 32 << 30;
 
@@ -81,8 +81,8 @@ fn locker(socket: &Path) {
         }
         assert!(looks < 10_000, "it was never slow");
     }
-    // The connection stays: what takes no look is answered, and a look is refused at once while the first is stuck, or
-    // made when it is not.
+    // The connection stays: requests without a look are answered, and a look is refused at once while the first is
+    // stuck, and made otherwise.
     for _ in 0..5 {
         assert!(matches!(raw.ask(&Request::Status), Some(Answer::Status(_))));
         let again = raw.ask(&look(0x1000_0000, 1));
@@ -131,7 +131,7 @@ fn who_locks_its_address_space_stops_nobody_else() {
     assert_eq!(locker.line().as_deref(), Some("done"));
     assert_eq!(good.connections(), 1);
     assert!(metric(&metrics(&at), "domicile_looks_given_up_total") >= 1);
-    // It goes while a look at it may be stuck, and what it had is free.
+    // It ends while a look at it may be stuck, and its frames are free.
     locker.kill();
     eventually("it is gone", || good.status().unwrap().clients == 1);
 }

@@ -32,10 +32,10 @@ fn put(folder: &Path, name: &str, text: &str) {
     std::fs::rename(&fresh, folder.join("proc").join(name)).unwrap();
 }
 
-/// Waits until the daemon has seen what its [`machine`] is now.
+/// Waits until the daemon has seen the current state of its [`machine`].
 pub fn seen(client: &mut Client, folder: &Path) {
-    // The daemon reports how much memory it has as the machine tells it. It reads that after the rest, so that the first
-    // of these numbers may come with what the machine was before.
+    // The daemon reports how much memory it has as the machine tells it. It reads that after the rest, so the first of
+    // these numbers may come with the machine's earlier state.
     for pages in [1001, 1002] {
         put(folder, "self/statm", &format!("2000 {pages} 0 0 0 0 0\n"));
         eventually("the daemon looks at its machine", || {

@@ -1,4 +1,4 @@
-//! Metrics, however many come who do not mean to have any.
+//! Metrics, despite many connections that never ask for any.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

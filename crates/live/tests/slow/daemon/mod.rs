@@ -1,4 +1,5 @@
-//! The daemon and its clients as processes: what is handed over, what hostile and dying ones can do.
+//! The daemon and its clients as processes: the handing over of frames, and the effects of hostile
+//! and dying ones.
 //!
 //! These need root, as the daemon does; elsewhere they assert its refusal.
 

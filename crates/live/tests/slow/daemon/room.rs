@@ -71,7 +71,7 @@ fn the_stock_is_what_the_control_group_has_room_for() {
         within();
         std::thread::sleep(Duration::from_millis(50));
     }
-    // A tenth is left, and what there is, is of use.
+    // A tenth is left, and the available part is of use.
     eventually("most of the room is used", || within() * 4096 > LIMIT / 2);
     assert_eq!(client.connections(), 1);
     drop(daemon);

@@ -13,9 +13,9 @@ const NOBODY: u32 = u32::MAX;
 pub(super) fn costs(visits: &Visits, color: &[u32], colors: u32, ways: u32) -> Vec<u64> {
     let (blocks, ways) = (visits.blocks as usize, ways.max(1) as usize);
     let sets = colors as usize * blocks;
-    // Of each cpu and place: the page, and the loop in which it was brought.
+    // For each cpu and place: the page, and the loop in which it was brought.
     let mut held = vec![(NOBODY, 0u32); visits.cpus as usize * sets * ways];
-    // Of each block the loop in which it was written last, and by whom.
+    // For each block the loop in which it was written last, and by which cpu.
     let mut written = vec![(0u32, 0u32); color.len() * blocks];
     let mut costs = vec![0; visits.loops.len()];
     let mut now = 1u32;

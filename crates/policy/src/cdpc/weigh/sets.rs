@@ -12,7 +12,7 @@ pub(super) struct Sets {
     pub(super) loops: Vec<Vec<usize>>,
     /// The arrays of each set, ascending.
     pub(super) arrays: Vec<Vec<u32>>,
-    /// Which set each array is in.
+    /// The set that each array is in.
     of: BTreeMap<u32, usize>,
 }
 

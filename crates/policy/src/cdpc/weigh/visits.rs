@@ -43,12 +43,12 @@ pub(super) struct Visits {
     pub(super) blocks: u32,
     pub(super) cpus: u32,
     pub(super) all: Vec<Visit>,
-    /// For each loop the cpus that are at work in it, and which visits are theirs.
+    /// For each loop the cpus that are at work in it, and their visits.
     pub(super) loops: Vec<Vec<(u32, Range<usize>)>>,
 }
 
 impl Visits {
-    /// Those of loops that [`Loop::check`] finds nothing wrong with; none if they are too many even by whole pages and of few cpus.
+    /// The visits of loops that pass [`Loop::check`]; none if they are too many even by whole pages and of few cpus.
     pub(super) fn of_loops(loops: &[Loop], pages: &Pages, machine: &Machine) -> Option<Visits> {
         let finest = (machine.page_bytes / SMALLEST).clamp(1, FINEST) as u32;
         let grains = std::iter::successors(Some((finest, 1)), |&(blocks, every)| match blocks {
@@ -64,8 +64,8 @@ impl Visits {
         None
     }
 
-    /// Each list of arrays as a loop in which each cpu goes through its own pages of them; whole pages, of which nobody says
-    /// whether they are written.
+    /// Each list of arrays as a loop in which each cpu goes through its own pages of them; whole pages, of which it is
+    /// unknown whether they are written.
     pub(super) fn of_segments(
         segments: &[Segment],
         together: &[Vec<u32>],
@@ -79,7 +79,7 @@ impl Visits {
         for segments in of_array.values_mut() {
             segments.sort_unstable_by_key(|segment| segment.pages.start);
         }
-        // Arrays by address and lists by their arrays, so that nothing depends on how they are numbered or in what order described.
+        // Sorts arrays by address and lists by their arrays, so that numbering and order of description do not matter.
         let first = |array: &u32| of_array.get(array).map(|segments| segments[0].pages.start);
         let by_address = |list: &Vec<u32>| {
             let mut list: Vec<(u64, u32)> = list.iter().filter_map(|array| Some((first(array)?, *array))).collect();
@@ -150,7 +150,7 @@ struct Making<'a> {
 /// One summary as a cpu goes through it.
 struct Row<'a> {
     summary: &'a Summary,
-    /// The first byte for iteration 0, and what may be touched.
+    /// The first byte for iteration 0, and the range that may be touched.
     base: i128,
     array: Range<i128>,
     rotate: i128,
@@ -280,7 +280,8 @@ impl<'a> Making<'a> {
         true
     }
 
-    /// The visits of a few iterations by one summary, in one of so many steps; rotated, they may go on at the beginning.
+    /// The visits of a few iterations by one summary, in one of `steps` steps; rotated, they may wrap around to the
+    /// beginning.
     fn step(&mut self, row: &Row, iteration: u64, iterations: u64, step: u64, steps: u64, total: u64) {
         let first = (i128::from(iteration) + row.rotate).rem_euclid(i128::from(total.max(1)));
         let whole = i128::from(iterations).min(i128::from(total) - first);
@@ -406,7 +407,7 @@ mod tests {
         }
     }
 
-    /// One array of so many pages, dealt to 16 cpus page by page.
+    /// One array of `count` pages, dealt to 16 cpus page by page.
     fn of_pages(count: u64) -> (Loop, Machine) {
         let summary = Summary {
             name: "a".into(),

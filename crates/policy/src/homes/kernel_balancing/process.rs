@@ -1,13 +1,13 @@
-//! One process under NUMA balancing: which of its pages are closed next and when, and what its faults say.
+//! One process under NUMA balancing: the pages that are closed next and when, and the evaluation of its faults.
 //!
-//! Linux keeps times and counts for each thread, and the thread that comes first closes the pages of all. Here they are the
-//! process's. All its threads are one numa group as soon as two of them have faulted on one page.
+//! Linux keeps times and counts for each thread, and the thread that comes first closes the pages of all. Here they are
+//! kept for the process. All its threads are one numa group as soon as two of them have faulted on one page.
 
 use std::collections::BTreeSet;
 
 use crate::seam::World;
 
-/// How fast pages are closed.
+/// The rate at which pages are closed.
 pub struct Pace {
     pub delay_ns: u64,
     /// The shortest and the longest time for all pages of a process.
@@ -23,7 +23,8 @@ impl Pace {
         (self.bytes / world.page_bytes).max(1)
     }
 
-    /// The shortest and the longest time between two scans of a process of so many pages (task_scan_min, task_scan_max).
+    /// The shortest and the longest time between two scans of a process of `pages` pages (task_scan_min,
+    /// task_scan_max).
     fn bounds(&self, pages: u64, world: &World) -> (u64, u64) {
         let scans = pages.div_ceil(self.pages(world)).max(1);
         let floor = match self.bytes_per_second {
@@ -51,7 +52,7 @@ pub struct Fault {
 
 /// Passes over all pages in which a page moves at its first fault, or at one of a thread that has it to itself.
 const EARLY: u64 = 4;
-/// A node that faults more than so many times as often as another one may take its pages (ACTIVE_NODE_FRACTION).
+/// A node that faults more than this many times as often as another one may take its pages (ACTIVE_NODE_FRACTION).
 const MUCH: u64 = 3;
 /// The time between scans changes in tenths, and stays where seven of ten faults are private or local.
 const SLOTS: u64 = 10;
@@ -76,7 +77,8 @@ pub struct Process {
     private: u64,
     shared: u64,
     failed: u64,
-    /// Faults by node of the cpu and of the page: since the period was adapted, and before, where older ones count for less.
+    /// Faults by node of the cpu and of the page: since the period was adapted, and before, with less weight for older
+    /// ones.
     recent: Faults,
     faults: Faults,
 }
@@ -197,7 +199,7 @@ impl Process {
         decay(&mut self.faults.page, &mut self.recent.page);
         let (least, most) = pace.bounds(self.pages.len() as u64, world);
         if self.local + self.shared == 0 || self.failed > 0 {
-            // Nothing is near and nothing is shared, or pages cannot move.
+            // If no fault is near and none is shared, or pages cannot move.
             self.period_ns = self.period_ns.saturating_mul(2).clamp(least, most);
             self.next_ns = world.now_ns + self.period_ns;
         } else {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Patience, Process};
 
-/// Intervals of which a median is taken; nothing is decided over a process before it was seen in so many.
+/// Number of intervals of which a median is taken; nothing is decided about a process that was seen in fewer.
 pub const WINDOW: usize = 3;
 
 /// Processes keep their places for five intervals.
@@ -70,7 +70,7 @@ impl Lately {
         self.placed = None;
     }
 
-    /// The process for a decision; it is the caller's to say what it may use, where it was seen, and whether it may be moved.
+    /// The process for a decision; the caller says what it may use, where it was seen, and whether it may be moved.
     pub fn process(&self, cpus: Vec<u32>, seen: Option<u32>) -> Process {
         Process {
             bytes: self.bytes().unwrap_or(0),

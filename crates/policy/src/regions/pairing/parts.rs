@@ -2,9 +2,10 @@
 
 use super::{CPU, Domain, Patience, Process, STEP, rounded, usable};
 
-/// The domains that each process may have, where a preferred one gets its own: as many as its working set fills, and as its busy
-/// threads have cpus in, those first where nobody runs who cannot leave. `None` if nobody is preferred, or nobody else is
-/// there, or a preferred one cannot move: its neighbors then gain nothing by going where it may be.
+/// The domains that each process may have, when a preferred one gets its own: as many as its working set fills and as
+/// its busy threads need for cpus. Domains without a process that cannot leave come first. `None` if no process is
+/// preferred, or there is no other, or a preferred one cannot move: its neighbors then gain nothing by moving to its
+/// domains.
 ///
 /// A preferred one that has domains keeps them for a while, and for as long as others would gain less than an eighth; also while
 /// all others are idle, since they may come back.
@@ -88,7 +89,7 @@ impl Need {
     }
 }
 
-/// The domains that preferred processes have already; none if one of them may not use any of these any more, or nothing is
+/// The domains that preferred processes have already; none if one of them may no longer use any of these, or nothing is
 /// left to the others.
 fn own(domains: &[Domain], processes: &[Process]) -> Vec<u32> {
     let preferred = || processes.iter().filter(|process| process.preferred);

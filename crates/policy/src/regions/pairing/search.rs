@@ -3,7 +3,7 @@
 use super::super::balance::{Item, largest_first};
 use super::{CPU, Domain, Load, PASSES, STEP};
 
-/// With more pieces than this they are moved one by one only: exchanges are many.
+/// More pieces than this are moved one by one only: exchanges are many.
 const EXCHANGED: usize = 128;
 
 /// Something that can be moved.
@@ -25,7 +25,7 @@ pub struct Board {
     pub pieces: Vec<Piece>,
 }
 
-/// How good places are: less is better, the first before the others.
+/// The quality of places: less is better, earlier fields decide first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score {
     /// Busy time beyond the cpus of its domain.
@@ -75,7 +75,7 @@ impl Board {
     ///
     /// Ensures: of equally good places those that move less.
     pub fn best(&self, now: &Given) -> (Given, Score) {
-        // One that has outgrown its domain is there all the same.
+        // A process that has outgrown its domain still has it.
         let began = self.score(&self.balanced(now, |_, _| true));
         let fits = |at: usize, cache: u32| self.pieces[at].may.contains(&cache);
         let mut kept = self.balanced(now, fits);
@@ -88,7 +88,7 @@ impl Board {
         }
     }
 
-    /// By the balancer: those that have a place keep it; each other one goes where threads share cpus the least.
+    /// Uses the balancer: those that have a place keep it; each other one goes where threads share cpus the least.
     /// `keeps` says if one keeps the place that it has.
     fn balanced(&self, now: &Given, keeps: impl Fn(usize, u32) -> bool) -> Given {
         let items: Vec<Item> = self.pieces.iter().map(|piece| piece.item).collect();
@@ -196,8 +196,8 @@ impl Board {
         given
     }
 
-    /// True if the fullest cache is relieved by more than a part of its load afterwards, something does not fit there before, and
-    /// what is moved is worth it.
+    /// True if the fullest cache is relieved by more than a part of its load afterwards, something does not fit there
+    /// before, and the moved memory is worth it.
     pub fn relieves(&self, before: u64, after: u64, part: u64, moved: u64) -> bool {
         let smallest = self.domains.iter().map(|domain| domain.bytes).min().flatten();
         let fits = smallest.is_some_and(|bytes| before <= bytes);

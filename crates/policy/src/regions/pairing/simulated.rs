@@ -1,8 +1,8 @@
-//! Policy `pairing`: what `domicile daemon --regions` does on a running system, where the world shows who runs and which pages
-//! were accessed.
+//! Policy `pairing`: it does what `domicile daemon --regions` does on a running system, with the world's view of
+//! running threads and accessed pages.
 //!
-//! An address space is a process. At the end of each interval its working set is the pages that were accessed in it, as the
-//! source `referenced` has it. Ticks show which threads ran, and on which cpus. A thread on a cpu that others wait for
+//! An address space is a process. At the end of each interval its working set is the pages that were accessed in it, as
+//! in source `referenced`. Ticks show which threads ran, and on which cpus. A thread on a cpu that others wait for
 //! counts as often as there are threads: all of them would keep it busy.
 
 use std::collections::BTreeMap;

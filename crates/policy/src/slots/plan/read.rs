@@ -17,7 +17,7 @@ const CPU_LIMIT: u32 = 1 << 16;
 /// An error in a plan, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Not TOML, a key that is missing, or one that there is not.
+    /// Not TOML, a missing key, or an unknown one.
     #[error("{file}:{line}:{column}: {message}")]
     Syntax {
         file: String,

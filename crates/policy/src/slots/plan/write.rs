@@ -94,7 +94,7 @@ fn string(text: &str) -> String {
     toml::Value::String(text.to_string()).to_string()
 }
 
-/// In the largest unit that it is a whole number of; beyond what TOML's integers hold, as text.
+/// In the largest unit that divides it; as text, if it exceeds TOML's integers.
 fn size(bytes: u64) -> String {
     match [("GiB", 30), ("MiB", 20), ("KiB", 10)]
         .iter()

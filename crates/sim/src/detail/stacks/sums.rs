@@ -18,7 +18,8 @@ pub struct Sums {
     by_way: BTreeMap<(u32, Option<StackId>), [u64; 2]>,
 }
 
-/// A line with what it was inlined into, innermost first, and a structure, all by number.
+/// A line with the functions that it was inlined into, innermost first, and a structure, all by
+/// number.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Leaf {
     frames: Vec<u32>,

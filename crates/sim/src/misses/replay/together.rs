@@ -1,4 +1,4 @@
-//! Misses that a policy hears of together, for speed: what comes of it is the same as one by one.
+//! Misses that a policy is told of together, for speed: the result is the same as one by one.
 
 use policy::{MissAt, MissLevel};
 
@@ -7,7 +7,7 @@ use crate::error::SimError;
 use super::super::stream::{Miss, MissStream};
 use super::{Host, REPLICATED};
 
-/// So many misses go to a policy together, and so few after something was done about one: those after it are served again.
+/// At most this many misses go to a policy together, and fewer after an action on one: those after it are served again.
 const MOST_TOGETHER: usize = 64;
 const FEW_TOGETHER: usize = 4;
 
@@ -51,8 +51,8 @@ impl Host {
         Ok(())
     }
 
-    /// Misses are served, up to the first at which more is to be done than to tell the policy. Returns how many, and what the
-    /// policy is to hear.
+    /// Misses are served, up to the first at which there is more to do than to tell the policy. Returns how many, and
+    /// the misses to tell the policy of.
     #[inline(always)]
     fn serve(
         &mut self,

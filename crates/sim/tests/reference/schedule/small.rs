@@ -1,4 +1,4 @@
-//! The small scheduler, word for word: all of it is worked out anew whenever it is asked.
+//! The small scheduler, word for word: it recomputes everything at each call.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use super::super::program::Program;
 use super::{Schedule, State};
 
 pub struct Small {
-    /// Whether each program has cpus of its own.
+    /// True if each program has cpus of its own.
     parts: bool,
     affinity: u64,
     decay: u64,
@@ -66,7 +66,7 @@ impl Small {
         !self.parts || own() || self.guests.get(&program) == Some(&cpu)
     }
 
-    /// Whether a thread of the program that wants a cpu was on this one last.
+    /// Returns whether a thread of the program that wants a cpu was on this one last.
     fn was(&self, program: u32, cpu: usize) -> bool {
         let threads = 0..self.last.len();
         let mut wanting = threads.filter(|thread| self.program[*thread] == program && self.wants[*thread]);
@@ -175,7 +175,7 @@ impl Schedule {
         small.recalled[cpu] = false;
     }
 
-    /// Cpus that nobody is on take threads of the queue. `came`: who became ready just now.
+    /// Idle cpus take threads of the queue. `came`: the thread that became ready just now.
     pub(super) fn fill(&mut self, came: Option<(u32, &State)>, now: u64) {
         for cpu in 0..self.cpus.len() {
             let Some(small) = &mut self.small else { return };
@@ -188,7 +188,7 @@ impl Schedule {
         }
     }
 
-    /// What the thread on a cpu ran is added to its use.
+    /// The run time of the thread on a cpu is added to its use.
     fn charge(&mut self, cpu: usize) {
         let now = self.cpus[cpu].clock;
         let ran = now - self.cpus[cpu].slice_began;

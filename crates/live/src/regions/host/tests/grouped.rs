@@ -62,7 +62,7 @@ fn groups_of_one_process_get_cpus_and_their_own_choice_again_at_the_end_and_afte
             assert!(fake.masks().values().all(|mask| mask.len() == 1));
             assert_eq!(asked(&fake), 0);
             assert!(room.has_undo());
-            // What is right stays, and the processes may have the other cache still.
+            // Correct places stay, and the processes may still have the other cache.
             let changes = fake.change(|world| world.changes);
             go(&mut host, 20);
             assert_eq!(fake.change(|world| world.changes), changes);
