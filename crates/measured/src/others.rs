@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn bytes_and_rate_are_those_of_the_times() {
         for (bytes, gbps) in [(32 * M, 2.5), (24 * M, 1.0), (16 * M, 10.0)] {
-            let kept = [M / 2, 2 * M, bytes, 3 * bytes / 2].map(|set| half_of(set, bytes, gbps, set as f64 / 20.0));
+            let kept = [M / 2, 2 * M, bytes, 3 * bytes / 2].map(|set| half_of(set, bytes, gbps, set as f64 / 200.0));
             assert!(kept.iter().all(|set| set.half_ns.is_some()), "{kept:?}");
             let found = fitting(&kept, None, 4 * bytes).unwrap();
             // The most that fit within the noise of the times. What others bring grows alike, so that lines are kept

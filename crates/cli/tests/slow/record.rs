@@ -92,7 +92,7 @@ fn windows_limit_what_is_recorded() {
     assert_eq!(done["references"], 5000);
     let (_, said) = output(&["record", "--window", "0", "-o", &trace, "--", "true"], 2);
     assert!(said.contains("--window"), "{said}");
-    let (_, said) = output(&["record", "--from", "", "-o", &trace, "--", "true"], 2);
+    let (_, said) = output(&["record", "--force", "--from", "", "-o", &trace, "--", "true"], 2);
     assert!(said.contains("--from"), "{said}");
 }
 

@@ -289,6 +289,7 @@ fn a_last_level_that_others_use_keeps_its_bytes_and_loses_lines_with_time() {
     if let Some(others) = &mut passed_over.others {
         others.kept_once = 0.12;
     }
+    let mut report = described();
     take(&mut report, Some(&passed_over), None);
     report.machine.check().unwrap();
     assert_eq!(cache(&report, "L3").replacement, machine::Replacement::Reuse);
