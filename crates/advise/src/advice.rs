@@ -29,20 +29,21 @@ const MOST: usize = 10;
 /// Lines with fewer false sharing misses than this are not named: threads that start and end have some.
 const FEW: u64 = 10;
 
-/// Lines with false sharing that are looked at.
+/// How many lines with false sharing are examined.
 const COLLISIONS: usize = 1000;
 
-/// Lines of the source that are kept, the worst: all that count, where a program of many libraries has tens of thousands.
+/// How many source lines are kept, the worst: all important ones, although a program of many libraries has tens of
+/// thousands.
 const SOURCE_LINES: usize = 1000;
 
 /// The simulations of a trace.
 struct Plan<'a> {
     machine: &'a Machine,
     settings: &'a Settings<'a>,
-    /// The first simulations; the baseline is among them, and is looked at closely.
+    /// The first simulations; they include the baseline, which is examined in detail.
     first: Vec<PolicySpec>,
     baseline: Name,
-    /// True if everything that can make a difference is looked at, rather than policies that the user named.
+    /// True if everything that can make a difference is examined, rather than policies that the user named.
     all: bool,
     marked: bool,
     /// True if cache slots are described.
@@ -71,7 +72,7 @@ impl<'a> Plan<'a> {
             Policies::These(policies) => {
                 plan.all = false;
                 plan.first = policies.clone();
-                // If a usual kernel's policy is not among them, the first that does not order work stands for it.
+                // If a usual kernel's policy is not among them, the first that does not order work represents it.
                 let named = |name: &&PolicySpec| name.name == usual.baseline;
                 let plain = |name: &&PolicySpec| name.name.of(Kind::Order).is_none();
                 let baseline = policies.iter().find(named).or(policies.iter().find(plain));
@@ -94,7 +95,7 @@ impl<'a> Plan<'a> {
         names.into_iter().map(spec).collect()
     }
 
-    /// True if page colors may do anything.
+    /// True if page colors may have an effect.
     fn with_colors(&self) -> bool {
         self.machine.color_count() > 1 && self.settings.no_colors.is_none()
     }
@@ -108,7 +109,7 @@ impl<'a> Plan<'a> {
         if !self.all {
             return (matters, Vec::new());
         }
-        // Slots that somebody describes are simulated, whatever they gain.
+        // Slots that the user or the program describes are simulated, whatever they gain.
         let colors = matters.colors || self.described && self.with_colors();
         let mut candidates = candidates_of(self.machine, self.marked, self.described, [colors, matters.homes]);
         let known = |name: &Name| self.first.iter().any(|spec| spec.name == *name);
@@ -148,12 +149,14 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let mut slots = None;
     if let Some(base) = &outcome_of(&outcomes, &plan.baseline).cloned() {
         let (matters, further) = plan.further(base);
-        // The baseline's run classed the misses; what work in another order and slots do is told by class, too.
+        // The baseline's run classed the misses; the effects of another order of work and of slots are also reported by
+        // class.
         let plain = |policies: &[PolicySpec]| Config {
             classes: plan.marked || plan.described,
             ..settings.config(machine, policies.to_vec(), Detail::default())
         };
-        // Hints of which data one thread uses together come after the colors that need none: where those do nothing, so do they.
+        // Hints about data that one thread uses together come after the colors without hints: if those have no effect,
+        // neither do hints.
         let alone = trace.threads().len() == 1 && !plan.described;
         let (hinted, further): (Vec<_>, Vec<_>) = further
             .into_iter()
@@ -249,7 +252,7 @@ fn weighed(advice: &mut Advice, policy: String, lost: HugePagesLost) {
             cdpc::weighed(cdpc);
         }
         None if gains => {}
-        // Slots that the program or a plan describes have no part of their own in an advice.
+        // Slots that the program or a plan describes have no separate part in an advice.
         None => {
             let not = if lost.refused { "is refused" } else { "gains nothing" };
             let words = huge::in_words(&lost);
@@ -263,7 +266,7 @@ fn weighed(advice: &mut Advice, policy: String, lost: HugePagesLost) {
     }
 }
 
-/// The policy of colors that gains most, and what.
+/// The policy of colors that gains most, and its gain.
 fn best_colors<'a>(advice: &'a Advice, base: &Outcome) -> Option<(&'a str, f64)> {
     let gain = |outcome: &'a Outcome| (outcome.policy.as_str(), basis::gain(base, outcome));
     let same_order = advice.policies.iter().filter(|outcome| outcome.order == base.order);
@@ -272,7 +275,7 @@ fn best_colors<'a>(advice: &'a Advice, base: &Outcome) -> Option<(&'a str, f64)>
     (best.1 >= NOTHING).then_some(best)
 }
 
-/// An advice from outcomes that are there already; `baseline` is the policy of one of them, `names` are the simulated policies.
+/// An advice from existing outcomes; `baseline` is the policy of one of them, `names` are the simulated policies.
 pub fn advice_of(
     machine: &Machine,
     trace: Facts,
@@ -310,7 +313,7 @@ pub fn advice_of(
     advice
 }
 
-/// The data structures that miss under a policy, those that cost most first. Of the baseline an advice names the first ten.
+/// The data structures that miss under a policy, the costliest first. An advice names the baseline's first ten.
 pub fn worst_structures(outcome: &Outcome) -> Vec<Structure> {
     let mut structures = outcome.structures.clone().unwrap_or_default();
     structures.sort_by_key(|structure| Reverse((structure.stall_ns, structure.nearest().misses)));
@@ -318,14 +321,14 @@ pub fn worst_structures(outcome: &Outcome) -> Vec<Structure> {
     structures
 }
 
-/// The lines of the source that miss under a policy, those that cost most first. Of the baseline an advice names the first ten.
+/// The source lines that miss under a policy, the costliest first. An advice names the baseline's first ten.
 pub fn worst_source_lines(outcome: &Outcome) -> Vec<SourceLine> {
     let mut lines = outcome.source_lines.clone().unwrap_or_default();
     lines.retain(|line| line.nearest().misses > 0);
     lines
 }
 
-/// The lines with false sharing under a policy, those with most of it first. Of the baseline an advice names the first ten.
+/// The lines with false sharing under a policy, the worst first. An advice names the baseline's first ten.
 pub fn worst_lines(outcome: &Outcome) -> Vec<Collision> {
     let mut lines = outcome.false_sharing.clone().unwrap_or_default();
     lines.retain(|collision| collision.misses >= FEW);
@@ -333,8 +336,8 @@ pub fn worst_lines(outcome: &Outcome) -> Vec<Collision> {
     lines
 }
 
-/// Policy `cdpc` without a hint is a static policy that is there already: it is left out, and why is said where it could
-/// have been expected to do something.
+/// Without a hint, policy `cdpc` equals a static policy that was simulated anyway: it is removed, with a reason if it
+/// could have been expected to have an effect.
 fn without_hints(outcomes: &mut Vec<Outcome>, threads: usize) -> Option<String> {
     let none = |outcome: &Outcome| outcome.cdpc.as_ref().is_some_and(|cdpc| cdpc.pages == 0);
     if !outcomes.iter().any(none) {

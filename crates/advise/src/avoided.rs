@@ -10,9 +10,9 @@ use crate::basis;
 use crate::settings::Settings;
 use crate::words::NOTHING;
 
-/// Puts into the profile of an advice what the largest gain would avoid that can be simulated again with this trace. Slots, homes,
-/// and threads in other places are not among them: their simulation is not one of a change or a policy by name. Nothing if no
-/// other change gains.
+/// Adds to the profile of an advice what the largest gain would avoid, among those that can be simulated again with
+/// this trace. Slots, homes, and threads in other places are excluded: their simulation is not one of a change or a
+/// policy by name. Adds nothing if no other change gains.
 pub fn avoided(trace: &Trace, settings: &Settings, config: &Config, advice: &mut Advice) -> Result<(), SimError> {
     let Some((name, changes, policy)) = largest(config, advice) else {
         return Ok(());
@@ -54,7 +54,8 @@ fn largest(config: &Config, advice: &Advice) -> Option<(String, Vec<ProgramChang
     });
     let base = advice.base()?;
     let policies = advice.policies.iter().filter_map(|outcome| {
-        // A policy may save time by threads that wait less for one another, while data waits more: there is nothing to draw then.
+        // A policy may save time because threads wait less for one another, while data waits more: then there is
+        // nothing to draw.
         let waits_less = outcome.stall_ns() < base.stall_ns();
         let gain = Some(basis::gain(base, outcome)).filter(|gain| gains(*gain) && waits_less)?;
         let known = config
@@ -67,9 +68,9 @@ fn largest(config: &Config, advice: &Advice) -> Option<(String, Vec<ProgramChang
     all.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, largest)| largest)
 }
 
-/// The profile `before`, with the time that is less in `after`.
+/// The profile `before`, with the time that `after` saves.
 fn compared(mut before: Profile, after: &Profile, change: String) -> Profile {
-    // By frames and structure, whose numbers are each profile's own.
+    // By frames and structure, since numbers differ between profiles.
     fn key<'a>(profile: &'a Profile, stack: &'a ProfileStack) -> (Vec<&'a ProfileFrame>, &'a str) {
         let frames = stack.frames.iter().map(|&frame| &profile.frames[frame as usize]);
         (frames.collect(), &stack.structure)
@@ -156,7 +157,7 @@ mod tests {
             seen,
             expected.map(|(name, stall, avoided)| (name.to_string(), stall, avoided))
         );
-        // The difference in all is the sum of the differences by stack.
+        // The total difference is the sum of the differences by stack.
         let all: i64 = both.stacks.iter().filter_map(|stack| stack.avoided_ns).sum();
         assert_eq!(all, 100 - 20);
         assert_eq!(both.change.as_deref(), Some("an array"));

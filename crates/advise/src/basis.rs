@@ -1,10 +1,10 @@
-//! The basis of an advice that is of windows of a run, and its certainty.
+//! The basis of an advice on windows of a run, and its certainty.
 
 use results::{Advice, Estimate, Outcome, count, percent};
 
 use crate::words::{NOTHING, saved};
 
-/// The part of the time that a policy saves, as far as windows that both were simulated over show it: a gain that may be none is
+/// The part of the time that a policy saves, as shown by the windows of both simulations: a gain that may be zero is
 /// not claimed.
 pub fn gain(base: &Outcome, other: &Outcome) -> f64 {
     let gain = saved(base.time_ns.wall, other.time_ns.wall);
@@ -28,7 +28,7 @@ fn saved_over_windows(base: &Outcome, other: &Outcome) -> Option<Estimate> {
     base.windows.as_ref()?.saved_by(other.windows.as_ref()?)
 }
 
-/// The basis of the figures, in a sentence or two; `None` if they are of all that there is.
+/// The basis of the figures, in a sentence or two; `None` if they cover everything.
 pub fn in_words(advice: &Advice) -> Option<String> {
     let base = advice.base()?;
     let windows = base.windows.as_ref()?;

@@ -1,8 +1,8 @@
 //! The reasons why the worst data structures miss, and the cures: rules over the simulation's measurements.
 //!
-//! Each place of the evidence, a line of the source and one structure, is looked at from the most specific cause to the
-//! least: a lock, sharing, conflicts, walks without a pattern, lines of which little is used, and what is left, reuse that
-//! comes too late and first uses. The cost of the TLB is a cause of its own beside these.
+//! Each place of the evidence, a source line and one structure, is checked from the most specific cause to the least: a
+//! lock, sharing, conflicts, walks without a pattern, lines with little use, and the rest, late reuse and first uses.
+//! The cost of the TLB is a separate cause.
 
 mod collide;
 mod gains;
@@ -57,7 +57,8 @@ impl From<Finding> for Alternative {
 /// A rule: its finding on a place, if it is the place's cause.
 type Rule = fn(&View) -> Option<Finding>;
 
-/// The first that finds something is right, but for colors of pages where a machine has none to choose: these come last there.
+/// The first rule that applies is right, except for colors of pages on a machine with only one color: these come last
+/// there.
 const RULES: &[Rule] = &[
     sharing::lock,
     sharing::shared,
@@ -74,16 +75,16 @@ const RULES: &[Rule] = &[
 ];
 
 /// The causes that cost at least one percent of the time, the worst first; their parts of the waiting do not overlap.
-/// `colored`: whether colors of pages do anything on the machine.
+/// `colored`: whether page colors have an effect on the machine.
 pub fn causes(evidence: &Evidence, machine: &Machine, colored: bool, base: &Outcome) -> Vec<Cause> {
-    // Waiting for one another, or for children, is no time that data could make shorter.
+    // Changes of data cannot shorten the time spent waiting for other threads or children.
     let total = base.time_ns.worked();
     let mut causes: Vec<Cause> = Vec::new();
     for place in &evidence.places {
         let view = View::new(evidence, place, machine);
         let waiting = found(&view, colored);
         let alternative = waiting.as_ref().and_then(|found| alternative(&view, found));
-        // The same walk is why pages are used thinly, and the same change mends that.
+        // The same walk is also the reason why pages are used thinly, and the same change cures both.
         let mut tlb = pages::pages(&view);
         let mut stall_ns = place.stall_ns;
         if waiting
@@ -128,7 +129,7 @@ fn found(view: &View, colored: bool) -> Option<Finding> {
 /// Another cure of the finding.
 fn alternative(view: &View, found: &Finding) -> Option<Finding> {
     match found.kind {
-        // Arrays that collide, and are walked across, can be walked along as well.
+        // Arrays that collide, and are walked across, can also be walked along.
         CauseKind::PowerOfTwo | CauseKind::ArraysCollide => walk::across(view),
         CauseKind::PagesCollide => walk::across(view).or_else(|| walk::fields(view)),
         CauseKind::PointerChasing => irregular::in_turn(view, found),
@@ -138,7 +139,8 @@ fn alternative(view: &View, found: &Finding) -> Option<Finding> {
     }
 }
 
-/// Lines that wait for one structure for one reason are one cause: that of the line that waits longest, which comes first.
+/// Lines that wait for one structure for one reason share a cause: that of the line that waits longest, which comes
+/// first.
 fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, alternative: Option<Finding>, stall_ns: u64) {
     let structure = &view.structure.what.name;
     let same = |cause: &&mut Cause| cause.kind == found.kind && cause.structure == *structure;
@@ -147,7 +149,7 @@ fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, alternative: Option
         cause.other_lines += 1;
         return;
     }
-    // Data that competes for the same sets, or is used at one index, waits together: one change mends it.
+    // Data that competes for the same sets, or is used at one index, waits together: one change cures both.
     let together = |cause: &&mut Cause| {
         let place = cause.kind == found.kind && cause.source == view.source() && cause.function == view.place.function;
         place

@@ -1,4 +1,4 @@
-//! Compiler-directed page coloring: what its hints would gain, beside the usual policies, and what to do for it.
+//! Compiler-directed page coloring: the gain of its hints, compared with the usual policies, and how to get it.
 
 use std::cmp::Reverse;
 
@@ -41,7 +41,7 @@ pub fn advice(policies: &[Outcome], base: &Outcome, name: &Name) -> Option<CdpcA
     Some(advice)
 }
 
-/// True if any of the others would be slower by more than nothing, and none faster.
+/// True if any of the others would be noticeably slower, and none faster.
 pub fn gains(advice: &CdpcAdvice) -> bool {
     advice.huge_pages.as_ref().is_none_or(huge::gains) && gains_on_small_pages(advice)
 }

@@ -35,7 +35,7 @@ pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts
     let windows = outcomes.first().and_then(|outcome| outcome.windows.as_ref());
     Facts {
         file: None,
-        // References that only warmed caches are not part of the subject.
+        // References that only warmed caches do not count.
         references: windows.map_or(trace.references(), Windows::references),
         instructions: match windows {
             Some(_) => outcomes.first().and_then(|outcome| outcome.instructions),
@@ -51,7 +51,7 @@ pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts
 /// The least half interval of 95% that is reported, as a part of the time.
 const UNSURE: f64 = 0.05;
 
-/// Which part of a run is looked at, in a word or two; `None`: all of it.
+/// The part of a run that is examined, in a word or two; `None`: all of it.
 fn part_in_words(header: &Header, windows: Option<&Windows>) -> Option<String> {
     let of = windows.and_then(|windows| {
         let all = windows.of_references.filter(|all| *all > 0)?;
@@ -115,7 +115,7 @@ pub fn limits(header: &Header) -> Vec<String> {
     notes
 }
 
-/// A note that a trace holds a part of a run, and the part.
+/// The note that a trace contains only this part of a run.
 fn part(chosen: &Chosen) -> String {
     let mut after = match &chosen.from {
         None => String::new(),

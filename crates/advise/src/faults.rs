@@ -1,5 +1,5 @@
-//! Page faults: of memory that a program gives back to the system and takes again, each page of which faults once more, and first
-//! ones, of which huge pages have fewer.
+//! Page faults: repeated ones, of memory that a program gives back to the system and takes again, and first ones, which
+//! huge pages reduce.
 
 use results::{Advice, Outcome, ProgramChange, Time, Todo, count, percent};
 use sim::{Config, Detail, SimError};
@@ -9,8 +9,8 @@ use crate::basis;
 use crate::settings::Settings;
 use crate::words::NOTHING;
 
-/// Has the C library keep what is freed (glibc's manual, "Memory Allocation Tunables"). Blocks from its `mmap` go back with
-/// every `free`, and so does the top of the heap beyond the trim threshold.
+/// Makes the C library keep freed memory (glibc's manual, "Memory Allocation Tunables"). Otherwise blocks from its
+/// `mmap` go back with every `free`, and so does the top of the heap beyond the trim threshold.
 const KEEP: &str = "GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=4294967296";
 
 const KIND: &str = "page-faults";
@@ -32,10 +32,11 @@ pub fn todo(advice: &Advice, least: f64) -> Option<Todo> {
     })
 }
 
-/// From this share of the time on huge pages are simulated for the faults that they save.
+/// From this share of the time on, huge pages are simulated because they save faults.
 const WORTH: f64 = 0.05;
 
-/// The saving of huge pages for all data, if first page faults take a good part of the time, and no cause has that cure.
+/// The saving of huge pages for all data, if first page faults take a considerable part of the time, and no cause has
+/// that cure.
 pub fn huge_pages(
     trace: &Trace,
     settings: &Settings,
@@ -84,8 +85,8 @@ pub fn huge_pages(
     }))
 }
 
-/// How long a changed program takes. Memory that a change moves is never unmapped in the simulation: the faults that this seems to save are still
-/// there. Huge pages do save them.
+/// The time of a changed program. The simulation never unmaps memory that a change moves: the faults that this seems to
+/// save still occur. Huge pages do save them.
 pub fn wall_of(changed: &Time, base: &Time, changes: &[ProgramChange]) -> u64 {
     let moves = |change: &ProgramChange| !matches!(change, ProgramChange::HugePages { .. });
     let seems_saved = base.page_faults.saturating_sub(changed.page_faults);
@@ -96,21 +97,21 @@ pub fn wall_of(changed: &Time, base: &Time, changes: &[ProgramChange]) -> u64 {
     }
 }
 
-/// The part of the time that faults of pages take which had been touched before.
+/// The part of the time for faults of pages that had been touched before.
 fn share(base: &Outcome) -> f64 {
     base.memory
         .page_faults
         .map_or(0.0, |faults| of_time(base, faults.again))
 }
 
-/// The same of first touches.
+/// The same for first touches.
 fn first_share(base: &Outcome) -> f64 {
     base.memory
         .page_faults
         .map_or(0.0, |faults| of_time(base, faults.first))
 }
 
-/// The part of the time that so many of all page faults take.
+/// The part of the time that this many of all page faults take.
 fn of_time(base: &Outcome, some: u64) -> f64 {
     let all = base.memory.page_faults.map_or(0, |faults| faults.first + faults.again);
     let time = base.time_ns.page_faults as f64 * some as f64 / all.max(1) as f64;
@@ -156,7 +157,7 @@ mod tests {
             data: "a".to_string(),
             bytes: 64,
         };
-        // Two cpus fault side by side.
+        // Two cpus fault in parallel.
         assert_eq!(wall_of(&changed, &base, &[shift]), 850);
         assert_eq!(
             wall_of(&changed, &base, &[ProgramChange::HugePages { data: None }]),

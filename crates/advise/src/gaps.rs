@@ -45,7 +45,7 @@ pub fn in_words(gaps: &Gaps) -> Vec<String> {
     notes
 }
 
-/// A note that no advice can rest on the trace, and on the uses that remain.
+/// An error that no advice can be based on the trace, with its remaining uses.
 pub fn refused(gaps: &Gaps) -> Result<(), TraceError> {
     let what = match filtered(gaps) {
         _ if gaps.no_data => {

@@ -1,8 +1,9 @@
 //! Remote data on a machine with several nodes, its reason, and the remedies: placing it where it is used,
 //! spreading it, moving or copying it while the program runs, or keeping the program on one node.
 //!
-//! Every remedy is simulated in full, contention and all, with the cost of moving a page on Linux. Most are also simulated over
-//! the stream of misses, to find their gain in the second half, when most pages have moved and the program has begun.
+//! Every remedy is simulated in full, including contention, with the cost of moving a page on Linux. Most are also
+//! simulated over the stream of misses, for their gain in the second half, when most pages have moved and the start-up
+//! is over.
 
 mod pace;
 mod remedies;
@@ -19,7 +20,7 @@ use crate::words::NOTHING;
 pub use remedies::FORETOLD;
 use remedies::Remedies;
 
-/// `None` if there is one node only, or nothing to be asked of `outcomes`.
+/// `None` if there is only one node, or `outcomes` show nothing to improve.
 pub fn advice(
     trace: &Trace,
     settings: &Settings,
@@ -62,7 +63,7 @@ pub fn advice(
     Ok(Some(advice))
 }
 
-/// Threads take the cpus in their order, and the first cpus are those of node 0: a note if that makes all accesses local.
+/// Threads take the cpus in order, and the first cpus are those of node 0: a note if that makes all accesses local.
 fn on_one_node(threads: u32, machine: &Machine) -> Option<String> {
     let nodes = machine.memory.nodes;
     if nodes < 2 || threads < 2 || threads > machine.cpus / nodes {

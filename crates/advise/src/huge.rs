@@ -1,8 +1,8 @@
 //! The loss of huge pages by page colors, simulated and weighed.
 //!
-//! Pages with a color of their own are kept out of huge pages. If the machine's system would have put a program's data there
-//! ([`machine::HugeData`]), colors are held against the run on huge pages: the same policies once more, with the change
-//! `huge-pages` for that data, which leaves the colored pages small. [`policy::slots::Weighed`] is the rule.
+//! Pages with their own color are kept out of huge pages. If the machine's system would have put a program's data there
+//! ([`machine::HugeData`]), colors are compared with the run on huge pages: the same policies are simulated again, with
+//! the change `huge-pages` for that data, which leaves the colored pages small. [`policy::slots::Weighed`] is the rule.
 
 use machine::Machine;
 use policy::slots::{Pair, Times, Weighed, on_huge_pages};
@@ -14,8 +14,8 @@ use crate::basis;
 use crate::settings::Settings;
 use crate::words::{NOTHING, saved};
 
-/// The data that the system would put on huge pages: it has a whole huge page, and, as far as the trace tells, its memory has
-/// no file. Empty if there is none, or if translation and page faults take no time.
+/// The data that the system would put on huge pages: it has at least one whole huge page, and, as far as the trace
+/// shows, no file. Empty if there is none, or if translation and page faults take no time.
 pub fn data(machine: &Machine, asks: bool, structures: &[Structure]) -> Vec<ProgramChange> {
     let gives = machine.memory.huge_pages;
     let costs = machine.tlb.is_some() || machine.memory.fault_ns > 0.0;
@@ -24,7 +24,7 @@ pub fn data(machine: &Machine, asks: bool, structures: &[Structure]) -> Vec<Prog
         return Vec::new();
     }
     let on_huge = |structure: &&Structure| {
-        // It is malloc that is asked (`glibc.malloc.hugetlb`), and variables are not its.
+        // The request goes to malloc (`glibc.malloc.hugetlb`), which does not allocate variables.
         let given = match structure.kind {
             StructureKind::Heap => gives.gives(asks),
             StructureKind::Symbol => gives.gives(false),
@@ -41,7 +41,7 @@ pub fn data(machine: &Machine, asks: bool, structures: &[Structure]) -> Vec<Prog
     names.into_iter().map(change).collect()
 }
 
-/// How long each of these takes with that data on huge pages; `None` if there is none, or the trace does not name it.
+/// The time of each of these with that data on huge pages; `None` if there is none, or the trace does not name it.
 pub fn walls(
     trace: &Trace,
     settings: &Settings,
@@ -81,7 +81,7 @@ pub fn weighed(small: Pair, huge: Pair, lost: u64) -> HugePagesLost {
     }
 }
 
-/// True if colors that lose huge pages gain something all the same.
+/// True if colors that lose huge pages still gain something.
 pub fn gains(lost: &HugePagesLost) -> bool {
     !lost.refused && saved(lost.against_ns, lost.wall_ns) >= NOTHING
 }
@@ -97,7 +97,7 @@ pub fn in_words(lost: &HugePagesLost) -> String {
     )
 }
 
-/// Weighs the policies that give data colors of its own (`cdpc`, slots that are described) where they gain something: by name.
+/// Weighs, by name, the policies that give data its own colors (`cdpc`, described slots) if they gain something.
 pub fn weigh(
     trace: &Trace,
     settings: &Settings,

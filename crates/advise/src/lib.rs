@@ -1,8 +1,9 @@
-//! Decisions about a program: which policies to try, which of its data a partition of the cache should keep, what each
-//! would gain, and why, in words.
+//! Decisions about a program: which policies to try, which of its data a partition of the cache should keep, the gain
+//! of each, and why, in words.
 //!
-//! [`advise()`] simulates a trace on a machine once, then what that run shows could matter (colors, homes, partitions, changes
-//! of the program), and puts what gains something into a list of things to do; [`partition()`] looks at cache slots alone. Nothing here reads files or prints.
+//! [`advise()`] simulates a trace on a machine once, then everything that could matter by that run (colors, homes,
+//! partitions, changes of the program), and lists what gains something as things to do; [`partition()`] examines cache
+//! slots only. Nothing here reads files or prints.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -73,15 +74,15 @@ pub use slots::gains as slots_gain;
 pub use words::{cdpc_in_words, pairing_in_words, regions_in_words, slots_in_words};
 pub use work::class_in_words;
 
-/// The gain of placing a program's pages, putting its work in order and partitioning the cache, and the parts of its time.
+/// The gain of placing a program's pages, ordering its work and partitioning the cache, and the parts of its time.
 ///
 /// Fails if the trace cannot be read, if it lacks the data that advice rests on, or if a policy's name or parameter is wrong.
 pub fn advise(trace: &Trace, machine: &machine::Machine, settings: &Settings) -> Result<Advice, SimError> {
     advice::advise(trace, machine, settings)
 }
 
-/// The gain of a partition of the outermost cache, against the policy that stands for today's behavior. `None`: the
-/// machine's outermost cache has no colors, so it cannot be partitioned by pages.
+/// The gain of a partition of the outermost cache, compared with the policy that represents today's behavior. `None`:
+/// the machine's outermost cache has no colors, so pages cannot partition it.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! The matters that could make a difference to a program, by one run of it: only these are simulated further.
+//! The matters that could make a difference to a program, judged by one run: only these are simulated further.
 
 use machine::Machine;
 use results::{Outcome, Stall};
@@ -8,7 +8,7 @@ use crate::words::NOTHING;
 /// The causes of waiting that take at least one percent of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matters {
-    /// Conflicts in caches whose sets depend on which frames pages have.
+    /// Conflicts in caches whose sets depend on the frames of pages.
     pub colors: bool,
     /// Memory of other nodes.
     pub homes: bool,
@@ -17,14 +17,14 @@ pub struct Matters {
 }
 
 impl Matters {
-    /// Everything, where somebody wants it.
+    /// Everything, if requested.
     pub const ALL: Matters = Matters {
         colors: true,
         homes: true,
         slots: true,
     };
 
-    /// `with_colors`: whether page colors do anything on the machine.
+    /// `with_colors`: whether page colors have an effect on the machine.
     pub fn of(machine: &Machine, with_colors: bool, base: &Outcome) -> Matters {
         let worked = base.time_ns.worked().max(1) as f64;
         let matters = |ns: u64| ns as f64 / worked >= NOTHING;

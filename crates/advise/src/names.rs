@@ -7,20 +7,21 @@ use results::Outcome;
 /// The policies to simulate if the user names none.
 pub struct Candidates {
     pub names: Vec<Name>,
-    /// The one that stands for what happens today.
+    /// The one that represents today's behavior.
     pub baseline: Name,
 }
 
-/// All policies that can make a difference on the machine and place pages once: colors if there is more than one, homes if there
-/// are several nodes, and each of the ones with each of the others. Homes by summaries come only on request. If work is marked,
-/// it is put in order on the baseline's placement too. If slots are described, by the program or a plan, they are given.
+/// All policies that can make a difference on the machine and place pages once: colors if there is more than one, homes
+/// if there are several nodes, and all combinations of the two. Homes by summaries come only on request. If work is
+/// marked, it is also ordered, on the baseline's placement. If slots are described, by the program or a plan, they are
+/// included.
 pub fn candidates(machine: &Machine, marked: bool, described: bool) -> Candidates {
     candidates_of(machine, marked, described, [true; 2])
 }
 
-/// The same where colors and homes are looked at only where `matters` says so, in this order.
+/// The same, with colors and homes only if `matters` says so, in this order.
 pub fn candidates_of(machine: &Machine, marked: bool, described: bool, matters: [bool; 2]) -> Candidates {
-    // Policies that move pages while a program runs are no placements; `crate::homes` asks for them.
+    // Policies that move pages while a program runs are no placements; `crate::homes` requests them.
     let of_kind = |kind: Kind| {
         let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
         let needs = |entry: &&Entry| entry.traits.summaries || (entry.traits.slots && !described);
@@ -29,7 +30,7 @@ pub fn candidates_of(machine: &Machine, marked: bool, described: bool, matters: 
     };
     let of_kind_if = |kind, choice: bool| if choice { of_kind(kind) } else { Vec::new() };
     let (has_colors, has_homes) = (machine.color_count() > 1, machine.memory.all_nodes() > 1);
-    // Linux places on first touch, and its frames come in an order that looks random to a cache.
+    // Linux places on first touch, and the order of its frames looks random to a cache.
     let linux = |kinds: &[Kind]| Name::first(kinds, |traits| traits.linux);
     let baseline = match (has_colors, has_homes) {
         (false, false) => Name::default_of(Kind::Color),
@@ -60,8 +61,9 @@ pub fn candidates_of(machine: &Machine, marked: bool, described: bool, matters: 
     Candidates { names, baseline }
 }
 
-/// The policies that differ on a machine, of which [`crate::advise()`] simulates what could gain something where nobody names any: `marked` where the trace has marked work items,
-/// `described` where cache slots are described, by the program or a plan.
+/// The policies that differ on a machine. If the user names none, [`crate::advise()`] simulates those of them that
+/// could gain something. `marked`: the trace has marked work items; `described`: the program or a plan describes cache
+/// slots.
 pub fn policies(machine: &Machine, marked: bool, described: bool) -> Vec<Name> {
     candidates(machine, marked, described).names
 }

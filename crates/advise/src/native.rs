@@ -1,7 +1,7 @@
-//! The simulated time of a run beside the clock's, and the model of the processor that is nearer to it.
+//! The simulated time of a run compared with the clock's, and the model of the processor that is nearer to it.
 //!
-//! A processor that overlaps its loads hides waiting. How much of it is the least certain part of the model: where the clock
-//! says that the program takes much longer, the other bound, each load waiting by itself, may be nearer.
+//! A processor that overlaps its loads hides waiting. The hidden part is the least certain part of the model: if the
+//! clock shows that the program takes much longer, the other bound, each load waiting alone, may be nearer.
 
 use policy::Name;
 use results::{Native, Outcome};
@@ -10,13 +10,13 @@ use trace::Trace;
 
 use crate::settings::Settings;
 
-/// Less is measured too badly: kernels split the time between program and kernel by ticks of some milliseconds. Of all runs
-/// together, and of each.
+/// Shorter times are too uncertain: kernels split the time between program and kernel by ticks of some milliseconds.
+/// For all runs together, and for each.
 const LEAST: u64 = 20_000_000;
 const LEAST_OF_EACH: u64 = 3_000_000;
 
-/// Compares the first run with the clock. If the other model of the processor is nearer, `config` has it from now on, and
-/// `runs` are by it. `None`: the run's time is not known, or not all of the run was recorded.
+/// Compares the first run with the clock. If the other model of the processor is nearer, `config` has it from now on,
+/// and `runs` use it. `None`: the run's time is unknown, or the run was recorded only in part.
 pub fn compared(
     trace: &Trace,
     settings: &Settings,
@@ -60,12 +60,12 @@ pub fn compared(
     Ok(Some(waiting))
 }
 
-/// The baseline's time in the program, and in page faults, drawn out to the whole run where windows of it were simulated. `None`:
-/// less than the run was recorded.
+/// The baseline's time in the program, and in page faults, scaled to the whole run if windows of it were simulated.
+/// `None`: only a part of the run was recorded.
 fn whole(trace: &Trace, runs: &[Simulated], baseline: &Name) -> Option<(u64, u64)> {
     let baseline = baseline.to_string();
     let outcome: &Outcome = &runs.iter().find(|run| run.outcome.policy == baseline)?.outcome;
-    // The clock's time is the program's own, without the system's.
+    // The clock's time is only the program's, without the system's.
     let faults = outcome.time_ns.page_faults;
     let times = (outcome.time_ns.worked() - faults, faults);
     if let Some(windows) = &outcome.windows {

@@ -1,8 +1,9 @@
-//! The likely error of a predicted gain: by pairs of programs that were measured.
+//! The likely error of a predicted gain, from measured pairs of programs.
 //!
-//! A ratio `p` of run times was measured as `p^k`. The smallest and the largest `k` are those that `domicile truth` found on this
-//! machine, else those of all the book's tables: `truth/range.json`, written by the command that writes them. Other machines with a core are simulated
-//! by the same model, and have the same range; a machine without one compares placements only, and has none.
+//! A ratio `p` of run times was measured as `p^k`. The smallest and the largest `k` are those that `domicile truth`
+//! found on this machine, else those of all the book's tables: `truth/range.json`, written by the command that writes
+//! them. Other machines with a core use the same model, and have the same range; a machine without one compares only
+//! placements, and has none.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -26,15 +27,15 @@ static EXPONENTS: LazyLock<[f64; 2]> = LazyLock::new(|| {
     WRITTEN.iter().fold([f64::INFINITY, f64::NEG_INFINITY], widest)
 });
 
-/// The same where the prediction itself lies between two gains.
+/// The same if the prediction itself lies between two gains.
 pub fn of_varied(gains: [f64; 2], advice: &Advice) -> [f64; 2] {
     let [low, high] = gains.map(|gain| range(gain, advice));
     [low[0].min(high[0]), low[1].max(high[1])]
 }
 
-/// The least and the most that a change saves of which `gain` is predicted, as parts of the run time. The advice has the clock beside
-/// the simulation. If they are far apart, so is the gain: waiting that does not exist cannot be saved, and time of which
-/// the simulation knows nothing may be this waiting or any other.
+/// The least and the most that a change with the predicted `gain` saves, as parts of the run time. The advice contains
+/// the clock's time and the simulated one. If they are far apart, so is the gain: waiting that does not exist cannot be
+/// saved, and time that the simulation does not explain may be this waiting or any other.
 pub fn range(gain: f64, advice: &Advice) -> [f64; 2] {
     let own = advice.truth.map(|truth| [truth.least, truth.most]);
     let [mut least, mut most] = own.unwrap_or(*EXPONENTS);
@@ -44,7 +45,7 @@ pub fn range(gain: f64, advice: &Advice) -> [f64; 2] {
         .filter(|native| !native.is_right() && native.user_ns > 0)
     {
         let ratio = native.ratio();
-        // An exponent below 0 is of changes that did the opposite.
+        // An exponent below 0 comes from changes with the opposite effect.
         let wider = ratio.max(1.0 / ratio);
         least *= if least > 0.0 { 1.0 / wider } else { wider };
         most *= if most > 0.0 { ratio.max(1.0) } else { 1.0 };

@@ -1,4 +1,5 @@
-//! Regions of a program: whether it would gain if threads went to the cache where their data is, and processes to emptier ones.
+//! Regions of a program: whether it would gain if threads moved to the cache of their data, and processes to emptier
+//! ones.
 
 use policy::Name;
 use results::{Outcome, RegionsAdvice, RegionsVerdict, bytes, nanoseconds, percent};
@@ -8,11 +9,11 @@ use trace::Trace;
 use crate::settings::Settings;
 use crate::words::{NOTHING, saved};
 
-/// A run has so many regioning periods, each with so many looks: times of seconds would be longer than it is.
+/// A run has this many regioning periods, each with this many scans: times of seconds would be longer than the run.
 const PERIODS: u64 = 40;
 const LOOKS: u64 = 4;
 
-/// `None` if the machine has no caches to choose among, all data fits into one, or nothing would gain.
+/// `None` if the machine has no choice of caches, all data fits into one, or nothing would gain.
 pub fn advice(
     trace: &Trace,
     settings: &Settings,

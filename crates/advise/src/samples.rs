@@ -3,7 +3,7 @@
 use results::{count, percent};
 use sim::{CurvesOutcome, Evidence, Sampled};
 
-/// A note on samples; none if everything was looked at, or the run was short.
+/// A note on samples; none if everything was examined, or the run was short.
 pub fn in_words(evidence: Option<&Evidence>, curves: Option<&CurvesOutcome>) -> Option<String> {
     let causes = evidence.and_then(|evidence| evidence.sampled).map(|of| of_causes(&of));
     let curves = curves.and_then(|curves| curves.error).map(|error| {

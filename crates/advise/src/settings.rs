@@ -7,44 +7,44 @@ use policy::slots::Plan;
 use results::{Native, TruthRange};
 use sim::{Config, Detail, Order, PolicySpec, Window};
 
-/// The progress of the work. Simulations follow one another, or go on side by side; their number is not known before.
+/// The progress of the work. Simulations run one after another, or in parallel; their number is not known in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A simulation begins, in which so many references are carried out (of all policies together).
+    /// A simulation begins, which executes this many references (of all policies together).
     Begins { references: u64 },
-    /// So many more of them were carried out.
+    /// This many more of them were executed.
     Done { references: u64 },
 }
 
-/// Which policies are simulated.
+/// The policies that are simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policies {
-    /// All that can make a difference to the program on the machine, as one run of it shows, and partitions of the outermost
-    /// cache. With these parameters of policies (`policy.parameter=value`), and with this plan of cache slots in the place of
-    /// what the program says.
+    /// All that can make a difference to the program on the machine, as one run of it shows, and partitions of the
+    /// outermost cache. With these parameters of policies (`policy.parameter=value`), and with this plan of cache slots
+    /// in place of the program's own.
     All {
         sets: Vec<String>,
         plan: Option<Arc<Plan>>,
         /// All that differ on the machine, whatever the run shows.
         every: bool,
     },
-    /// These and no others.
+    /// Only these.
     These(Vec<PolicySpec>),
 }
 
-/// How to look at a program.
+/// How to examine a program.
 #[derive(Clone)]
 pub struct Settings<'a> {
     pub policies: Policies,
     /// Seed of everything that is random in the simulation.
     pub seed: u64,
-    /// How threads are replayed against each other.
+    /// The order in which the threads are replayed.
     pub order: Order,
-    /// The time that the code of a barrier takes of each thread.
+    /// The time that a barrier's code takes in each thread.
     pub barrier_ns: f64,
     /// The part of the run that is counted; `None`: all of it.
     pub window: Option<Window>,
-    /// True if causes and curves come from all of a long run, and not from samples of it.
+    /// True if causes and curves come from all of a long run, and not from samples.
     pub exact: bool,
     /// The basis of the machine's figures, if it is worth a note; and in a word or two.
     pub machine_basis: Option<String>,
@@ -59,9 +59,9 @@ pub struct Settings<'a> {
     pub truth: Option<TruthRange>,
     /// True if the program was just run, so that the reason why it was not timed is known.
     pub ran: bool,
-    /// The reason why the trace's run is not taken for a whole one, if that is known.
+    /// The reason why the trace's run does not count as whole, if known.
     pub broke: Option<String>,
-    /// Called now and then, from any thread.
+    /// Called from time to time, from any thread.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
@@ -92,7 +92,7 @@ impl Default for Settings<'_> {
 }
 
 impl Settings<'_> {
-    /// True if the report covers all policies, with all that is known of each.
+    /// True if the report covers all policies, with everything known about each.
     pub(crate) fn every(&self) -> bool {
         matches!(self.policies, Policies::All { every: true, .. })
     }
@@ -111,7 +111,7 @@ impl Settings<'_> {
         }
     }
 
-    /// Simulates, and says how far that has come.
+    /// Simulates, and reports progress.
     pub(crate) fn simulate(&self, trace: &trace::Trace, config: &Config) -> Result<Vec<sim::Simulated>, sim::SimError> {
         let notify = |progress| {
             if let Some(callback) = self.progress {

@@ -2,7 +2,7 @@
 
 use results::{CLASSES, Outcome, Share, Time};
 
-/// Computing, and waiting by why.
+/// Computing, and waiting by reason.
 pub fn shares(outcome: &Outcome) -> Vec<Share> {
     let time = &outcome.time_ns;
     let mut shares = vec![share("busy", "busy", time.busy)];
@@ -31,7 +31,7 @@ pub fn shares(outcome: &Outcome) -> Vec<Share> {
         time.sequential,
     ));
     shares.push(share("synchronization", "locks and barriers", time.synchronization));
-    // References that no cache serves wait for memory alone. A few nanoseconds are rounding.
+    // References that no cache serves wait only for memory. A few nanoseconds are rounding.
     let named: u64 = shares.iter().map(|share| share.ns).sum();
     let rest = time.total.saturating_sub(named);
     if rest as f64 > 1e-6 * time.total as f64 {

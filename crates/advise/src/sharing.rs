@@ -1,8 +1,8 @@
-//! The threads that share data, those that belong under one cache, and the gain of placing them so on a machine that has several
-//! caches for several cpus each.
+//! The threads that share data, those that belong under one cache, and the gain of that placement on a machine with
+//! several caches for several cpus each.
 //!
-//! The graph and the groups show candidates. The simulation decides: the threads placed in their order, each
-//! group under a cache of its own, and all of them spread over the caches.
+//! The graph and the groups show candidates. The simulation decides: the threads placed in their order, each group
+//! under its own cache, and all of them spread over the caches.
 
 mod file;
 mod forms;
@@ -26,7 +26,7 @@ const IN_ORDER: &str = "in order";
 const GROUPED: &str = "grouped";
 const SPREAD: &str = "spread";
 
-/// `None` if the machine has no caches to choose among, or nobody shares one with anybody.
+/// `None` if the machine has no choice of caches, or no threads share a cache.
 pub fn advice(
     trace: &Trace,
     settings: &Settings,
@@ -46,7 +46,7 @@ pub fn advice(
         cpus: cache.cpus_per_instance,
     };
     let threads = trace.threads().len() as u32;
-    // If there are more threads than cpus, each cpu has its part of them.
+    // With more threads than cpus, each cpu has several.
     let most = caches.cpus * threads.div_ceil(machine.cpus);
     let mut groups = groups::groups(sharing, most as usize, cache.bytes);
     let in_order = places::in_order(threads, caches);
@@ -70,7 +70,7 @@ pub fn advice(
             gain: saved(base.time_ns.wall, wall_ns),
         });
     }
-    // Of equals, groups come first: they say why.
+    // Of equals, groups come first: they give the reason.
     placements.sort_by_key(|placement| (placement.wall_ns, placement.name != GROUPED));
     let mut advice = SharingAdvice {
         cache: cache.name.clone(),
@@ -85,14 +85,14 @@ pub fn advice(
     Ok(Some(advice))
 }
 
-/// True if it matters under which caches the threads are: between the best and the worst way lies more than the model's
+/// True if it matters under which caches the threads are: the best and the worst way differ by more than the model's
 /// error.
 pub fn matters(advice: &SharingAdvice) -> bool {
     let ends = advice.placements.first().zip(advice.placements.last());
     ends.is_some_and(|(best, worst)| saved(worst.wall_ns, best.wall_ns) >= NOTHING)
 }
 
-/// How long the run takes with threads on these cpus.
+/// The time of the run with threads on these cpus.
 fn wall(trace: &Trace, settings: &Settings, config: &Config, base: &Outcome, cpus: &[u32]) -> Result<u64, SimError> {
     let placed = Config {
         policies: config.detailed().into_iter().cloned().collect(),

@@ -1,7 +1,7 @@
 //! The gain of a partition of the outermost cache.
 //!
-//! From the curves that the baseline's run left, [`policy::slots::propose()`] makes plans; those that may gain something are
-//! simulated, and the one that gains most is reported. The reported gain was simulated, not read off a curve.
+//! From the curves of the baseline's run, [`policy::slots::propose()`] makes plans; those that may gain something are
+//! simulated, and the one that gains most is reported. The reported gain was simulated, not read from a curve.
 
 mod named;
 
@@ -21,7 +21,7 @@ use crate::settings::{Policies, Settings};
 use crate::words::{NOTHING, list, saved};
 use named::measured;
 
-/// A plan is preferred to those before it if it saves so much more of the time.
+/// A plan is preferred to earlier ones if it saves this much more of the time.
 const BETTER: f64 = 0.005;
 
 /// The input of the proposal's simulation.
@@ -31,17 +31,17 @@ pub struct Partition<'a> {
     config: &'a Config,
     baseline: &'a Name,
     wall: u64,
-    /// The data structures that the baseline's run showed.
+    /// The data structures in the baseline's run.
     structures: &'a [Structure],
     /// How many misses of the outermost cache make a difference to the time.
     matters: f64,
 }
 
-/// A proposal and what came of it.
+/// A proposal and its result.
 struct Tried {
     proposal: Proposal,
     run: Simulated,
-    /// How long the baseline and this take where data is on huge pages, if any would be.
+    /// The times of the baseline and of this one with data on huge pages, if there would be any.
     on_huge: Option<Pair>,
 }
 
@@ -54,7 +54,7 @@ impl Tried {
 }
 
 impl<'a> Partition<'a> {
-    /// `config` is that of the outcomes, one of which is the baseline's.
+    /// `config` belongs to the outcomes, one of which is the baseline's.
     pub fn new(
         trace: &'a Trace,
         settings: &'a Settings<'a>,
@@ -74,7 +74,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Makes plans and tries them; what there is to say of the best, and its outcome.
+    /// Makes plans and tries them; returns the advice on the best, and its outcome.
     pub fn advise(&self, curves: &CurvesOutcome) -> Result<(SlotAdvice, Option<Outcome>), SimError> {
         let outer = self.config.machine.caches.last();
         let mut advice = SlotAdvice {
@@ -165,7 +165,7 @@ impl<'a> Partition<'a> {
         Ok((advice, Some(best.run.outcome)))
     }
 
-    /// Simulates the proposals; the one that takes least time, the first among those that are as good.
+    /// Simulates the proposals; returns the fastest, the first among equally good ones.
     fn best(&self, proposals: Vec<Proposal>) -> Result<Option<Tried>, SimError> {
         let spec = |proposal: &Proposal| self.spec(proposal);
         let config = Config {
@@ -203,7 +203,7 @@ impl<'a> Partition<'a> {
         if saved(self.wall, best.run.outcome.time_ns.wall) < NOTHING && !self.settings.every() {
             return Ok(Some(best));
         }
-        // Once more, for what became of each structure.
+        // Once more, for the result of each structure.
         let config = Config {
             policies: vec![spec(&best.proposal)],
             detail: Detail {
@@ -234,7 +234,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// The times on huge pages of proposals that gain something on small ones, where data would be on huge pages.
+    /// The times on huge pages of proposals that gain something on small ones, if data would be on huge pages.
     fn on_huge(&self, proposals: &[Proposal], runs: &[Simulated]) -> Result<Vec<Option<Pair>>, SimError> {
         let none = vec![None; proposals.len()];
         let gain = |run: &Simulated| saved(self.wall, run.outcome.time_ns.wall);
@@ -286,10 +286,10 @@ fn why(nothing: Nothing, cache: &str) -> String {
     }
 }
 
-/// How many misses of the outermost cache take half of what makes a difference to the time: half, for curves are of parts of a
-/// cache that is its data's alone.
+/// How many misses of the outermost cache take half of the time that makes a difference: half, because a curve assumes
+/// a part of the cache for only its data.
 fn worth(base: &Outcome) -> f64 {
-    // First uses stay, and those of a stream are waited for less.
+    // First uses stay, and those of a stream wait less.
     let again = |outer: &Cache| {
         let misses = outer.misses.saturating_sub(outer.cold.unwrap_or(0));
         let waited = outer.stall_ns.miss.saturating_sub(outer.stall_ns.cold.unwrap_or(0));
@@ -299,7 +299,7 @@ fn worth(base: &Outcome) -> f64 {
     NOTHING / 2.0 * base.time_ns.worked() as f64 / each.max(f64::MIN_POSITIVE)
 }
 
-/// Alone: the baseline's run leaves the curves, and nothing else is simulated but partitions.
+/// A separate advice: the baseline's run provides the curves, and only partitions are simulated.
 pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<Option<SlotAdvice>, SimError> {
     if sim::slot_caches(machine).is_none() {
         return Ok(None);
@@ -317,7 +317,7 @@ pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Resul
     };
     let detail = Detail {
         curves: true,
-        // Large ones may be on huge pages.
+        // Large structures may be on huge pages.
         structures: machine.memory.huge_pages != HugeData::Never,
         ..Detail::default()
     };
@@ -331,12 +331,12 @@ pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Resul
     Ok(Some(partition.advise(&curves)?.0))
 }
 
-/// True if a proposed partition is worth anything.
+/// True if a proposed partition is worthwhile.
 pub fn gains(advice: &SlotAdvice) -> bool {
     !advice.data.is_empty() && advice.gain >= NOTHING && advice.huge_pages.is_none_or(|lost| !lost.refused)
 }
 
-/// With what follows from the rest.
+/// Fills in the parts that follow from the rest.
 fn finished(mut advice: SlotAdvice) -> SlotAdvice {
     advice.gain = saved(advice.against_ns, advice.wall_ns);
     if let Some(lost) = advice.huge_pages.filter(|lost| !huge::gains(lost)) {

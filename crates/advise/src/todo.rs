@@ -1,7 +1,7 @@
 //! The list of things to do about a program, the largest gain first: the conclusion from all parts of an advice.
 //!
-//! A change counts only if its simulation gained something. A cause whose cure cannot be simulated counts by what is waited
-//! for it, and says so. The rest is one sentence.
+//! A change counts only if its simulation gained something. A cause whose cure cannot be simulated counts by its
+//! waiting time, and says so. The rest is one sentence.
 
 mod colors;
 mod homes;
@@ -16,20 +16,20 @@ use crate::words::{NOTHING, saved};
 use crate::{faults, range, sharing};
 pub use otherwise::otherwise;
 
-/// A cure that nobody has simulated is worth naming from this share of the time on.
+/// A cure that was not simulated is worth naming from this share of the time on.
 const WORTH: f64 = 0.05;
 /// Its expected saving, as a part of the most that it could save.
 const EXPECTED: f64 = 0.5;
 
-/// All that is worth doing. `huge_pages`: for the page faults that they save. `has_ranges`: the machine's times are held against
-/// clocks.
+/// Everything worth doing. `huge_pages`: for the page faults that they save. `has_ranges`: the machine's times are
+/// compared with clocks.
 pub fn todo(advice: &Advice, huge_pages: Option<Todo>, has_ranges: bool) -> Vec<Todo> {
     let Some(base) = advice.base().filter(|base| base.references > 0) else {
         return Vec::new();
     };
     let mut all: Vec<Todo> = Vec::new();
     let mut known: Vec<&Cause> = Vec::new();
-    // Colors of pages have an entry of their own.
+    // Colors of pages have a separate entry.
     for cause in advice
         .causes
         .iter()
@@ -88,13 +88,13 @@ fn command(advice: &Advice) -> String {
     }
 }
 
-/// True if one sentence says both, neither of which was simulated: the place that waits longer stands for the other.
+/// True if one sentence covers both, neither of which was simulated: the place that waits longer represents the other.
 fn is_same(one: &Todo, other: &Todo) -> bool {
     one.gain.is_none() && other.gain.is_none() && one.kind == other.kind && one.action == other.action
 }
 
 fn of_cause(advice: &Advice, cause: &Cause) -> Option<Todo> {
-    // Nobody changes the C library for one program.
+    // The user does not change the C library for one program.
     if cause.file.as_deref().is_some_and(is_library_source) {
         return None;
     }
@@ -131,15 +131,15 @@ fn of_cause(advice: &Advice, cause: &Cause) -> Option<Todo> {
         action,
         conditions: String::new(),
         instead: instead.collect(),
-        // A change may mend more than its cause: huge pages leave fewer conflicts, too.
+        // A change may cure more than its cause: huge pages also leave fewer conflicts.
         share: cause.share.max(gain.unwrap_or(0.0)),
         gain,
-        // Of the simulation alone; that of its errors comes to it.
+        // Only of the simulation; the range of its errors is added.
         range: cause.gain_varied,
     })
 }
 
-/// The two accesses that take a line from one another most often.
+/// The two accesses that most often take a line from each other.
 fn sides(advice: &Advice, cause: &Cause) -> String {
     let lines = advice
         .false_sharing
@@ -159,7 +159,7 @@ fn sides(advice: &Advice, cause: &Cause) -> String {
     format!(": {} and {}", side(one), side(other))
 }
 
-/// A function that is known.
+/// A function, if it is known.
 fn named(function: &str) -> Option<String> {
     (function != sim::UNKNOWN_CODE).then(|| function.to_string())
 }

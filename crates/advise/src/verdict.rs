@@ -1,4 +1,4 @@
-//! The gain of placement, said plainly, and the reason if it is nothing.
+//! The gain of placement in plain words, and the reason if there is none.
 
 use results::{Advice, Cause, HomesAdvice, Native, Outcome, Stall, percent, short, time};
 
@@ -6,13 +6,13 @@ use crate::basis;
 use crate::words::{NOTHING, saved};
 use crate::{cdpc, slots};
 
-/// Below this share of the time, cache lines that go to and fro between cpus are not worth a sentence.
+/// Below this share of the time, cache lines that move back and forth between cpus are not mentioned.
 const FOUGHT_OVER: f64 = 0.05;
 
-/// If cpus wait for memory for less than this of their time, that comes first: nothing about memory can gain more.
+/// If cpus wait for memory for less than this part of their time, that comes first: nothing about memory can gain more.
 const HARDLY_WAITS: f64 = 0.05;
 
-/// Of a gain over windows that may be none over the run.
+/// For a gain over windows that may be zero over the run.
 const CHANCE: &str = "What is gained over the windows of the trace may be chance: more windows would show.";
 
 /// Used if nodes matter and colors do not.
@@ -23,19 +23,19 @@ fn matters(homes: &HomesAdvice) -> bool {
     homes.remote_share >= NOTHING
 }
 
-/// The largest cost and its cure; the gain of placement and of the order of work, in a sentence or two; and in one
-/// line the things that make no difference.
+/// The largest cost and its cure; the gain of placement and of the order of work, in a sentence or two; and in one line
+/// the things without an effect.
 pub fn verdict(advice: &Advice) -> String {
     let right = advice.native.as_ref().is_some_and(Native::is_right);
     let bound = advice.base().and_then(|base| most_that_can_be_gained(base, right));
     let mut text: Vec<String> = bound.into_iter().collect();
     text.extend(worst_cause(advice));
     let (gain, placement) = placement(advice);
-    // Each thing that makes no difference, and the sentence for it if it is the only one.
+    // Each thing without an effect, and its sentence if it is the only one.
     let mut noes: Vec<(&str, &str)> = Vec::new();
     match gain {
         true => text.push(placement.clone()),
-        // Homes of pages have sentences of their own.
+        // Homes of pages have separate sentences.
         false if advice.homes.as_ref().is_some_and(matters) => noes.push(("other colors of pages", OTHER_COLORS)),
         false => noes.push(("placing pages differently", &placement)),
     }
@@ -56,7 +56,7 @@ pub fn verdict(advice: &Advice) -> String {
         match slots::gains(slots) {
             true if basis::may_be_chance(advice, &slots.policy) => noes.push(("cache slots", CHANCE)),
             true => text.push(slots.verdict.clone()),
-            // A gain that is lost again is no gain that there never was.
+            // A gain that is lost again is reported as such.
             false if slots.huge_pages.is_some_and(|lost| lost.refused) => text.push(slots.verdict.clone()),
             false => noes.push(("cache slots", &slots.verdict)),
         }
@@ -87,14 +87,14 @@ pub fn verdict(advice: &Advice) -> String {
     }
 }
 
-/// That a verdict holds for what ran only. Of the reason the first part is enough: the rest stands above it all.
+/// A note that a verdict covers only the part that ran. The first part of the reason is enough: the whole stands above.
 fn of_a_stump(broke: &str) -> String {
     let why = broke.split_once(": ").map_or(broke, |(why, _)| why);
     format!("Not of a whole run ({why}); what was recorded until then says no more than this:")
 }
 
-/// A sentence that cpus hardly wait for memory, if they do. It adds that nothing can gain more only if the clock is `right` about
-/// the simulated runs.
+/// A sentence that cpus hardly wait for memory, if so. It adds that nothing can gain more only if the clock confirms
+/// (`right`) the simulated runs.
 fn most_that_can_be_gained(base: &Outcome, right: bool) -> Option<String> {
     let time = &base.time_ns;
     let waits = time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall;
@@ -112,7 +112,7 @@ fn most_that_can_be_gained(base: &Outcome, right: bool) -> Option<String> {
     })
 }
 
-/// The place whose cure saves most, else that which waits longest of those about which something can be done.
+/// The place whose cure saves most, else the longest waiting one that can be improved.
 fn worst_cause(advice: &Advice) -> Option<String> {
     let mended = |cause: &&Cause| cause.change.is_some() && cause.gain.is_none_or(|gain| gain >= NOTHING);
     let worst = advice.causes.iter().find(mended)?;
@@ -143,7 +143,7 @@ fn or(names: &[&str]) -> String {
     }
 }
 
-/// Costs that no placement of pages can mend: lines that cpus take from one another.
+/// Costs that no placement of pages can cure: lines that cpus take from each other.
 fn layout(advice: &Advice, base: &Outcome) -> Option<String> {
     let sum = |part: fn(&Stall) -> Option<u64>| {
         let parts = base.caches.iter().filter_map(|cache| part(&cache.stall_ns));
@@ -179,17 +179,17 @@ fn layout(advice: &Advice, base: &Outcome) -> Option<String> {
     ))
 }
 
-/// Returns true if placing pages differently gains anything, and the words for it.
+/// Returns true if a different placement of pages gains anything, and the text.
 fn placement(advice: &Advice) -> (bool, String) {
     let Some(base) = advice.base() else {
         return (true, "No policy was simulated.".to_string());
     };
-    // Placement is judged on work in one order, that of the baseline.
+    // Placement is judged with work in one order, that of the baseline.
     let policies: Vec<_> = advice
         .policies
         .iter()
         .filter(|outcome| outcome.order == base.order)
-        // A proposal has a sentence of its own.
+        // A proposal has its own sentence.
         .filter(|outcome| advice.slots.as_ref().is_none_or(|slots| slots.policy != outcome.policy))
         .filter(|outcome| !advice.refused.contains(&outcome.policy))
         .collect();
@@ -234,7 +234,7 @@ fn placement(advice: &Advice) -> (bool, String) {
     (false, text)
 }
 
-/// A sentence that no placement is better; one alone cannot be compared with anything.
+/// A sentence that no placement is better; a single one cannot be compared.
 fn same_misses(placements: usize) -> String {
     match placements {
         1 => "one run shows none that could gain 1%, and no other was simulated".to_string(),

@@ -26,7 +26,7 @@ pub fn saved(before: u64, after: u64) -> f64 {
     }
 }
 
-/// Below this, two predicted times are the same for all that the model can tell.
+/// Below this difference, two predicted times are equal as far as the model can tell.
 pub const NOTHING: f64 = 0.01;
 
 /// The outcome for cache slots.

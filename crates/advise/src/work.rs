@@ -8,7 +8,7 @@ use results::{
 use crate::names::{outcome_of, without_order};
 use crate::words::{NOTHING, saved};
 
-/// The first of the policies that orders work and has another among them that differs in nothing else.
+/// The first of the policies that orders work and differs from another among them only in that.
 pub fn advice(policies: &[Outcome], names: &[Name]) -> Option<WorkAdvice> {
     policies.iter().find_map(|new| {
         let work = new.order.as_ref()?;

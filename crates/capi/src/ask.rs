@@ -1,4 +1,4 @@
-//! What an order reports of itself.
+//! Queries about an order.
 
 use std::ffi::{c_char, c_int};
 
@@ -18,7 +18,7 @@ pub unsafe extern "C" fn domicile_order_pending(order: *const domicile_order) ->
     unsafe { order.idle() }.map_or(0, |scheduler| scheduler.len() as u64)
 }
 
-/// Which worker runs the calling thread, from 0; -1 when the caller is not a running thread of the
+/// The number of the worker that runs the calling thread, from 0; -1 when the caller is not a running thread of the
 /// order.
 ///
 /// # Safety
@@ -31,8 +31,7 @@ pub unsafe extern "C" fn domicile_order_worker(order: *const domicile_order) -> 
     worker.and_then(|worker| c_int::try_from(worker).ok()).unwrap_or(-1)
 }
 
-/// The side of a block along a dimension, in the units of the hints; 0 where there is no such
-/// dimension.
+/// The side of a block along a dimension, in the units of the hints; 0 if there is no such dimension.
 ///
 /// # Safety
 /// `order` is null or alive.
@@ -44,8 +43,7 @@ pub unsafe extern "C" fn domicile_order_block(order: *const domicile_order, dime
     shape.map_or(0, |shape| shape.side(dimension as usize))
 }
 
-/// Why the block has the sides that it has: which limit was chosen, and with which figures. Lives
-/// as long as the order.
+/// Why the block has its sides: which limit was chosen, and from which figures. Lives as long as the order.
 ///
 /// # Safety
 /// `order` is null or alive.
@@ -56,9 +54,9 @@ pub unsafe extern "C" fn domicile_order_reason(order: *const domicile_order) -> 
     order.map_or(c"there is no order", |order| order.reason()).as_ptr()
 }
 
-/// What the last call that failed said, in words for people; empty where none has failed. It lives
-/// until the next call for the order fails. For NULL: the last domicile_order_create on this thread
-/// of the operating system that failed.
+/// The message of the last failed call, in words for people; empty if none has failed. It lives until the next call for
+/// the order fails. For NULL: the message of the last domicile_order_create that failed on this thread of the operating
+/// system.
 ///
 /// # Safety
 /// `order` is null or alive.

@@ -1,4 +1,4 @@
-//! How much cache this process really gets, for the default block.
+//! How much cache this process actually gets, for the default block.
 
 use std::sync::OnceLock;
 
@@ -7,12 +7,12 @@ use std::sync::OnceLock;
 pub struct Fit {
     pub cache_bytes: u64,
     pub tlb_reach_bytes: Option<u64>,
-    /// Where the figures come from, in a word or two.
+    /// The source of the figures, in a word or two.
     pub source: &'static str,
 }
 
 impl Fit {
-    /// With what was given instead, where something was.
+    /// These figures, with those given instead where there are any.
     pub fn within(self, given: Fit) -> Fit {
         Fit {
             tlb_reach_bytes: given.tlb_reach_bytes.or(self.tlb_reach_bytes),
@@ -21,15 +21,15 @@ impl Fit {
     }
 }
 
-/// Assumed of a machine that says nothing of its caches.
+/// Assumed for a machine that does not report its caches.
 const USUAL: Fit = Fit {
     cache_bytes: 1 << 20,
     tlb_reach_bytes: None,
     source: "assumed, because Linux does not report it",
 };
 
-/// The figures of `DOMICILE_CACHE_BYTES` and `DOMICILE_TLB_REACH_BYTES` where these are set, else
-/// of this machine.
+/// The figures from `DOMICILE_CACHE_BYTES` and `DOMICILE_TLB_REACH_BYTES` where they are set, else those of this
+/// machine.
 pub fn fit() -> Fit {
     let given = |name| {
         let bytes: u64 = std::env::var(name).ok()?.parse().ok()?;
@@ -53,8 +53,8 @@ pub fn fit() -> Fit {
     }
 }
 
-/// The cache that this process gets, measured: at most once between two boots, which takes about a second,
-/// and read from a file from then on.
+/// The cache that this process gets, as measured. It is measured at most once per boot, which takes about a second;
+/// later calls read it from a file.
 fn measured() -> Fit {
     let measured = measured::measured(measured::Effort::Quick);
     if measured.cache_bytes == 0 {
@@ -67,7 +67,7 @@ fn measured() -> Fit {
     }
 }
 
-/// Whether this runs under Valgrind, where time says nothing of caches and measuring would take
+/// Returns true if this runs under Valgrind, where timing reveals nothing about caches and measuring would take
 /// minutes.
 fn is_instrumented() -> bool {
     std::env::var("LD_PRELOAD").is_ok_and(|preload| preload.contains("vgpreload_"))

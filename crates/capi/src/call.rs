@@ -1,14 +1,14 @@
-//! What a thread is to C: a function and its two arguments, 24 bytes (section 3.2).
+//! A thread as C sees it: a function and its two arguments, 24 bytes (section 3.2).
 //!
-//! Fortran passes references, and what it forks with two integers must see the values of the time
-//! of the fork. So there are two kinds of call: `f(arg1, arg2)`, and `f(&arg1, &arg2)` with the
-//! values kept in the thread itself. The kind is the top bit of the function's address, which no
-//! address of a program has on the 64-bit machines that Linux runs on.
+//! Fortran passes references, and a thread forked with two integers must see their values at the time of the fork. So
+//! there are two kinds of call: `f(arg1, arg2)`, and `f(&arg1, &arg2)` with the values kept in the thread itself. The
+//! kind is the top bit of the function's address, which is 0 in every program address on the 64-bit machines that Linux
+//! runs on.
 
 use std::ffi::c_void;
 
-/// A thread's function. It may be called on any worker's thread. `C-unwind`, so that a function in
-/// Rust that panics is an error of the run rather than the end of the program.
+/// A thread's function. Any worker's thread may call it. It is `C-unwind`, so that a panic in a Rust function is an
+/// error of the run and does not end the program.
 pub type Function = unsafe extern "C-unwind" fn(arg1: *mut c_void, arg2: *mut c_void);
 
 #[cfg(not(target_pointer_width = "64"))]
@@ -24,10 +24,10 @@ pub struct Call {
     arg2: *mut c_void,
 }
 
-// SAFETY: whoever forks a thread promises that its function may be called with its arguments by whichever
-// worker runs it; the pointers are handed on and never followed here.
+// SAFETY: the caller that forks a thread promises that any worker may call its function with its arguments; the
+// pointers are passed on and never followed here.
 unsafe impl Send for Call {}
-// SAFETY: as above; a shared call gives nothing but copies of its pointers.
+// SAFETY: as above; a shared call only gives copies of its pointers.
 unsafe impl Sync for Call {}
 
 impl Call {
@@ -41,8 +41,7 @@ impl Call {
         }
     }
 
-    /// `function(&arg1, &arg2)`, with copies of the values. A 32-bit integer stands in the first
-    /// four bytes of its copy.
+    /// `function(&arg1, &arg2)`, with copies of the values. A 32-bit integer occupies the first four bytes of its copy.
     #[inline]
     pub fn with_values(function: Function, arg1: Value, arg2: Value) -> Call {
         Call {
@@ -52,7 +51,7 @@ impl Call {
         }
     }
 
-    /// What it is made of, for [`Call::from_parts`] and nothing else.
+    /// Its parts, for [`Call::from_parts`] only.
     #[inline]
     pub fn into_parts(self) -> (*const (), *mut c_void, *mut c_void) {
         (self.function, self.arg1, self.arg2)
@@ -66,19 +65,18 @@ impl Call {
     /// Calls it.
     ///
     /// # Safety
-    /// The function must be the one given to `new` or `with_values`, must still be there, and must
-    /// be fit to be called with these arguments on this thread: that is what the caller of
-    /// `th_fork` and its kin promises.
+    /// The function must be the one given to `new` or `with_values`, must still be loaded, and must be callable with
+    /// these arguments on this thread: the caller of `th_fork` and the like promises that.
     #[inline]
     pub unsafe fn call(&self) {
         if self.function.addr() & BY_REFERENCE == 0 {
-            // SAFETY: the address is that of the `Function` given to `new`, unchanged.
+            // SAFETY: this is the unchanged address of the `Function` given to `new`.
             let function = unsafe { std::mem::transmute::<*const (), Function>(self.function) };
             // SAFETY: the caller's promise.
             unsafe { function(self.arg1, self.arg2) }
         } else {
             let address = self.function.map_addr(|address| address & !BY_REFERENCE);
-            // SAFETY: without the mark it is the address of the `Function` given to `with_values`.
+            // SAFETY: without the mark this is the address of the `Function` given to `with_values`.
             let function = unsafe { std::mem::transmute::<*const (), Function>(address) };
             let (mut arg1, mut arg2) = (self.arg1, self.arg2);
             // SAFETY: the caller's promise; the copies live until the function returns.

@@ -1,4 +1,4 @@
-//! What belongs to the paper's three calls but is not among them, and what belongs to all.
+//! Calls that belong to the paper's three but are not in the paper, and calls that belong to the whole library.
 
 use std::ffi::{c_char, c_int};
 
@@ -9,16 +9,15 @@ use crate::program::PROGRAM;
 use crate::sized::Destination;
 use crate::structures::{domicile_order_attributes, domicile_order_report};
 
-/// Sets for th_fork and th_run what th_init cannot: workers, tour, levels, sides that differ. hints
-/// is 0 or 3. A th_init that comes later changes the sides and the bins to be ready for, and
-/// nothing else.
+/// Sets what th_init cannot, for th_fork and th_run: workers, tour, levels, sides that differ. hints is 0 or 3. A later
+/// th_init changes only the sides and the expected number of bins.
 ///
-/// Without it, the environment variables DOMICILE_WORKERS (a number) and DOMICILE_TOUR (first-fork,
-/// nearest or hilbert) say how a program with only the paper's calls runs.
+/// Without this call, the environment variables DOMICILE_WORKERS (a number) and DOMICILE_TOUR (first-fork, nearest or
+/// hilbert) configure a program that uses only the paper's calls.
 ///
 /// # Safety
-/// `attributes` is null or points to as many bytes as it says in `size`; one thread of the
-/// operating system calls this and `th_*` at a time.
+/// `attributes` is null or points to as many bytes as its `size` says; only one thread of the operating system at a
+/// time calls this and `th_*`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_th_configure(attributes: *const domicile_order_attributes) -> domicile_error {
     // SAFETY: the caller's promise.
@@ -27,11 +26,11 @@ pub unsafe extern "C" fn domicile_th_configure(attributes: *const domicile_order
     })
 }
 
-/// What the last th_run did.
+/// Reports on the last th_run.
 ///
 /// # Safety
-/// `report` points to as many bytes as it says in `size`; one thread of the operating system calls
-/// this and `th_*` at a time.
+/// `report` points to as many bytes as its `size` says; only one thread of the operating system at a time calls this
+/// and `th_*`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_th_report(report: *mut domicile_order_report) -> domicile_error {
     answer("domicile_th_report", || {
@@ -45,9 +44,9 @@ pub unsafe extern "C" fn domicile_th_report(report: *mut domicile_order_report) 
     })
 }
 
-/// Why the last th_init or th_run that was left undone was (a domicile_error), and forgets it;
-/// DOMICILE_OK when all was done. What th_fork and th_run cannot leave undone without losing a
-/// thread ends the program.
+/// Returns why the last failed th_init, th_run, domicile_th_configure or domicile_th_report did nothing (a
+/// domicile_error), and clears it; DOMICILE_OK if none failed. A failure of th_fork or th_run that would lose a thread
+/// ends the program instead.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_th_error() -> c_int {
     PROGRAM.undone()
@@ -59,7 +58,7 @@ pub extern "C" fn domicile_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Lets no panic out, and keeps a failure for [`domicile_th_error`].
+/// Stops every panic here, and keeps a failure for [`domicile_th_error`].
 fn answer(call: &str, work: impl FnOnce() -> Result<(), Failure>) -> domicile_error {
     match crate::order::guarded(work) {
         Ok(()) => DOMICILE_OK,

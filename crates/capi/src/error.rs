@@ -1,11 +1,11 @@
-//! What can go wrong, as numbers for C and as words for people.
+//! Errors, as numbers for C and as words for people.
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
 
-/// What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever you
-/// do not know as a failure.
+/// The result of a call. `DOMICILE_OK` is 0; later versions may add values, so treat every value that you do not know
+/// as a failure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum domicile_error {
@@ -13,35 +13,33 @@ pub enum domicile_error {
     DOMICILE_OK = 0,
     /// A pointer that must point to something is null.
     DOMICILE_NULL = 1,
-    /// A value is outside what it may be; the message says which.
+    /// A value is outside its permitted range; the message names it.
     DOMICILE_INVALID = 2,
-    /// There is no memory left. What was forked before is still there, and this call changed
-    /// nothing.
+    /// There is no memory left. Threads forked before are still there, and this call changed nothing.
     DOMICILE_OUT_OF_MEMORY = 3,
-    /// A run inside a run of the same order, or another call that must wait until the run is over.
+    /// The order is running already, or the call must wait until the run is over.
     DOMICILE_RUNNING = 4,
     /// The order is running, and the caller is not one of its running threads.
     DOMICILE_NOT_INSIDE = 5,
-    /// No thread that is pending has this id.
+    /// No pending thread has this id.
     DOMICILE_UNKNOWN_THREAD = 6,
-    /// Threads wait for each other in a circle; the message names them.
+    /// Threads wait for each other in a cycle; the message names them.
     DOMICILE_CYCLE = 7,
-    /// A thread unwound (a panic of Rust). Threads that have not run are still pending.
+    /// A thread unwound (a panic in Rust). Threads that have not run are still pending.
     DOMICILE_PANIC = 8,
-    /// The library found itself in a state that it should never be in; please report it.
+    /// The library found itself in an impossible state; please report it.
     DOMICILE_INTERNAL = 9,
-    /// Something that is needed does not work here; the message says what, and what to change.
+    /// A necessary facility does not work here; the message names it, and says what to change.
     DOMICILE_UNAVAILABLE = 10,
-    /// There is not that much cache left; the message says how much is.
+    /// Not that much cache is left; the message says how much is.
     DOMICILE_OVERCOMMITTED = 11,
-    /// The handle is of nothing that is alive.
+    /// The handle refers to nothing that is alive.
     DOMICILE_UNKNOWN_HANDLE = 12,
-    /// Not while it is in use.
+    /// The object is in use.
     DOMICILE_IN_USE = 13,
-    /// These addresses cannot be given colors: nothing is there, or a file, or memory that is shared.
-    /// Nothing was lost.
+    /// These addresses cannot be given colors: nothing is mapped there, or a file, or shared memory. Nothing was lost.
     DOMICILE_UNFIT = 14,
-    /// The kernel refused; the message says what. Nothing was lost.
+    /// The kernel refused; the message gives details. Nothing was lost.
     DOMICILE_REFUSED = 15,
 }
 
@@ -91,7 +89,7 @@ impl domicile_error {
     }
 }
 
-/// What went wrong, with the words for this case.
+/// An error, with the message for this case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub code: domicile_error,
@@ -99,7 +97,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Takes no memory, which there may be none of.
+    /// Allocates no memory, since there may be none left.
     pub const fn new(code: domicile_error, message: &'static CStr) -> Failure {
         Failure {
             code,

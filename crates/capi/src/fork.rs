@@ -1,4 +1,4 @@
-//! Threads given to an order, and what waits for what.
+//! Forking threads into an order, and dependencies between them.
 
 use std::ffi::c_void;
 use std::slice;
@@ -11,20 +11,20 @@ use crate::error::{Failure, domicile_error};
 use crate::handle::failure;
 use crate::order::domicile_order;
 
-/// The id of a thread that has none, because it was forked by a running thread.
+/// The id of a thread that a running thread forked: it has none.
 pub const DOMICILE_NO_THREAD: u64 = u64::MAX;
 
 /// Forks a thread that will call f(arg1, arg2).
 ///
-/// hints points to as many hints as the attributes say: addresses, or coordinates. Threads whose
-/// hints lie in the same block run together, in the order of their forks. thread may be NULL;
-/// otherwise *thread is the thread's id, for dependencies. A running thread may fork: such a thread
-/// runs in the same run, and its id is DOMICILE_NO_THREAD; it is not kept, whatever the run keeps.
+/// hints points to as many hints as the attributes say: addresses, or coordinates. Threads whose hints lie in the same
+/// block run together, in the order of their forks. thread may be NULL; otherwise *thread receives the thread's id, for
+/// dependencies. A running thread may fork: the new thread runs in the same run, and its id is DOMICILE_NO_THREAD; it
+/// is forgotten after the run even if the run keeps its threads.
 ///
 /// # Safety
-/// `order` is alive and used by one thread of the operating system at a time, its running threads
-/// excepted; `hints` points to that many numbers; `thread` is null or points to one; `f` may be
-/// called with the arguments by any worker.
+/// `order` is alive, and only one thread of the operating system at a time uses it, apart from its running threads;
+/// `hints` points to that many numbers; `thread` is null or points to a number; any worker may call `f` with the
+/// arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_fork(
     order: *mut domicile_order,
@@ -38,8 +38,8 @@ pub unsafe extern "C" fn domicile_order_fork(
     unsafe { fork(order, f, |function| Call::new(function, arg1, arg2), hints, thread) }
 }
 
-/// Forks a thread that runs after the count threads whose ids are at earlier. Those that have run
-/// already do not keep it waiting. Not for running threads.
+/// Forks a thread that runs after the count threads whose ids are at earlier. Those that have already run do not delay
+/// it. Not for running threads.
 ///
 /// # Safety
 /// As for `domicile_order_fork`; `earlier` points to `count` numbers.
@@ -59,11 +59,11 @@ pub unsafe extern "C" fn domicile_order_fork_after(
     unsafe { fork_after(order, f, call, hints, earlier, count, thread) }
 }
 
-/// Makes a pending thread run after another one. A circle is refused (DOMICILE_CYCLE), and the
-/// message names it. Not for running threads.
+/// Makes a pending thread run after another one. A cycle is refused (DOMICILE_CYCLE), and the message names it. Not for
+/// running threads.
 ///
 /// # Safety
-/// `order` is alive and used by one thread of the operating system at a time.
+/// `order` is alive, and only one thread of the operating system at a time uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_depend(order: *mut domicile_order, later: u64, earlier: u64) -> domicile_error {
     // SAFETY: the caller's promise.
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn domicile_order_depend(order: *mut domicile_order, later
 
 const NO_FUNCTION: Failure = Failure::new(DOMICILE_NULL, c"f is NULL: a thread must have a function");
 
-/// Forks whatever call is made of the function.
+/// Forks the call that is made from the function.
 ///
 /// # Safety
 /// As for `domicile_order_fork`.
@@ -113,14 +113,14 @@ pub unsafe fn fork(
             unsafe { order.handle.fork(hints, call, || order.plan.scheduler()) }?.to_bits()
         };
         if !thread.is_null() {
-            // SAFETY: the caller's promise; what lies there may never have been written.
+            // SAFETY: the caller's promise; the memory may be uninitialized.
             unsafe { thread.write(id) };
         }
         Ok(())
     })
 }
 
-/// Forks whatever call is made of the function, to run after others.
+/// Forks the call that is made from the function, to run after others.
 ///
 /// # Safety
 /// As for `domicile_order_fork_after`.

@@ -1,5 +1,5 @@
-//! The paper's calls as the module `domicile_th` makes them: everything by reference, names in
-//! small letters with an underscore behind them, absent arguments null.
+//! The paper's calls as the module `domicile_th` makes them: all arguments by reference, names in lower case with a
+//! trailing underscore, absent arguments null.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,12 +10,11 @@ use crate::th;
 
 type Hint = *const c_void;
 
-/// A Fortran procedure, of which the module knows no more than that it is one.
+/// A Fortran procedure; the module knows nothing else about it.
 pub type Procedure = Option<unsafe extern "C-unwind" fn(*mut c_void, *mut c_void)>;
 
 /// # Safety
-/// As for `th_fork`; `arg1` and `arg2` point to integers, and `f` is fit to be called with two such
-/// by reference.
+/// As for `th_fork`; `arg1` and `arg2` point to integers, and `f` can be called with two such integers by reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_th_fork_int32_(
     f: Procedure,
@@ -30,8 +29,7 @@ pub unsafe extern "C" fn domicile_th_fork_int32_(
 }
 
 /// # Safety
-/// As for `th_fork`; `arg1` and `arg2` point to integers, and `f` is fit to be called with two such
-/// by reference.
+/// As for `th_fork`; `arg1` and `arg2` point to integers, and `f` can be called with two such integers by reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_th_fork_int64_(
     f: Procedure,

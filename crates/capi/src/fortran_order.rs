@@ -1,5 +1,6 @@
-//! What the Fortran module `domicile` cannot call as C has it: procedures, integers that are kept,
-//! character strings. Everything by reference, the length of a string behind all arguments.
+//! Functions of C that the Fortran module `domicile` cannot call directly: those with procedures, with integers that
+//! are kept, or with character strings. All arguments are by reference, and the length of a string follows all other
+//! arguments.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::slice;
@@ -27,7 +28,7 @@ pub unsafe extern "C" fn domicile_order_fork_ptr_(
 }
 
 /// # Safety
-/// As for `domicile_order_fork`; `f` is fit to be called with two integers by reference.
+/// As for `domicile_order_fork`; `f` can be called with two integers by reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_fork_int32_(
     order: &*mut domicile_order,
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn domicile_order_fork_int32_(
 }
 
 /// # Safety
-/// As for `domicile_order_fork`; `f` is fit to be called with two integers by reference.
+/// As for `domicile_order_fork`; `f` can be called with two integers by reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_fork_int64_(
     order: &*mut domicile_order,
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn domicile_order_fork_after_ptr_(
 }
 
 /// # Safety
-/// As for `domicile_order_fork_after`; `f` is fit to be called with two integers by reference.
+/// As for `domicile_order_fork_after`; `f` can be called with two integers by reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_fork_after_int32_(
     order: &*mut domicile_order,
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn domicile_order_fork_after_int32_(
     unsafe { fork_after(*order, f, call, hints, earlier, count, thread) }
 }
 
-/// Where a variable lies, as a hint.
+/// The address of a variable, as a hint.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_hint_(place: *const c_void) -> u64 {
     place.addr() as u64
@@ -125,7 +126,7 @@ pub unsafe extern "C" fn domicile_error_text_(error: &c_int, text: *mut u8, leng
     unsafe { fill(text, length, CStr::from_ptr(domicile_error_text(*error))) }
 }
 
-/// Fills a Fortran string: the words, cut where there is no room, and blanks.
+/// Fills a Fortran string with the words, cut to its length or padded with blanks.
 ///
 /// # Safety
 /// `text` has room for `length` bytes.
@@ -133,7 +134,7 @@ pub unsafe fn fill(text: *mut u8, length: usize, words: &CStr) {
     if text.is_null() || length == 0 {
         return;
     }
-    // SAFETY: the caller's promise; Fortran's strings are bytes that have been there before.
+    // SAFETY: the caller's promise; the bytes of a Fortran string are initialized.
     let text = unsafe { slice::from_raw_parts_mut(text, length) };
     let words = words.to_bytes();
     let (front, behind) = text.split_at_mut(words.len().min(length));

@@ -1,4 +1,5 @@
-//! What the Fortran module `domicile` cannot call as C has it of shipped work: a procedure with what two pointers point to.
+//! The calls for shipped work that the Fortran module `domicile` cannot make directly: a procedure, and the targets of
+//! two pointers.
 
 use std::ffi::{CStr, c_void};
 

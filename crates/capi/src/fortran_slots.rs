@@ -1,5 +1,5 @@
-//! What the Fortran module `domicile_slots` cannot call as C has it: arrays as Fortran describes them, character
-//! strings, an argument that is left out.
+//! Functions of C that the Fortran module `domicile_slots` cannot call directly: those with arrays as Fortran describes
+//! them, with character strings, or with an omitted argument.
 
 use std::ffi::CStr;
 
@@ -12,9 +12,8 @@ use crate::slots::{answer, code, data_set, domicile_data_set, domicile_slots, wo
 /// The most dimensions of an array (Fortran 2018, section 8.5.8).
 const RANK_MAX: usize = 15;
 
-/// How an array of Fortran lies in memory: `CFI_cdesc_t` of ISO_Fortran_binding.h (Fortran 2018, section 18.5.3).
-/// Compilers may order what stands between the version and the dimensions; that the rank comes
-/// first there is so with GNU's, LLVM's and Intel's.
+/// The layout of a Fortran array: `CFI_cdesc_t` of ISO_Fortran_binding.h (Fortran 2018, section 18.5.3). Compilers may
+/// order the fields between the version and the dimensions; GNU's, LLVM's and Intel's put the rank first.
 #[repr(C)]
 pub struct Descriptor {
     base: *const u8,
@@ -30,22 +29,22 @@ pub struct Descriptor {
 #[derive(Clone, Copy)]
 struct Dimension {
     lower: isize,
-    /// Elements; -1 for the last dimension of an array that came without its size.
+    /// Elements; -1 for the last dimension of an assumed-size array.
     extent: isize,
     /// Bytes from one element to the next.
     stride: isize,
 }
 
-/// Where an array begins and how many bytes it has, if it lies in one piece.
+/// The start and the bytes of an array, if it is contiguous.
 ///
 /// # Safety
-/// `array` points to a descriptor with as many dimensions as it says.
+/// `array` points to a descriptor with as many dimensions as its rank says.
 unsafe fn piece(array: *const Descriptor) -> Result<(usize, usize), Failure> {
     let invalid = |text| Err(Failure::new(DOMICILE_INVALID, text));
     if array.is_null() {
         return invalid(c"there is no array");
     }
-    // SAFETY: the caller's promise. The fields are read one by one, because only `rank` dimensions are there.
+    // SAFETY: the caller's promise. The fields are read one by one, because only `rank` dimensions exist.
     let (base, element, rank) = unsafe { ((*array).base, (*array).element, usize::from((*array).rank)) };
     if rank > RANK_MAX {
         return invalid(c"the array's description is not as this version of the library knows it");
@@ -73,7 +72,7 @@ unsafe fn piece(array: *const Descriptor) -> Result<(usize, usize), Failure> {
 }
 
 /// # Safety
-/// `array` points to a descriptor of an array of this process; of its memory, as for `domicile_data_set_add`.
+/// `array` points to the descriptor of an array of this process; its memory is as for `domicile_data_set_add`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_data_set_add_array(
     set: *mut domicile_data_set,
@@ -104,7 +103,7 @@ pub unsafe extern "C" fn domicile_slots_message_(text: *mut u8, length: usize) {
 }
 
 /// # Safety
-/// `text` has room for `length` bytes, and nobody closes the application meanwhile.
+/// `text` has room for `length` bytes, and no other thread closes the application meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_slots_means_(slots: &*mut domicile_slots, text: *mut u8, length: usize) {
     // SAFETY: the caller's promise; the words are a C string that lives as long as the application.
@@ -136,7 +135,7 @@ mod tests {
                 stride,
             };
         }
-        // SAFETY: it is one.
+        // SAFETY: it is a descriptor.
         unsafe { piece(&raw const descriptor) }
     }
 

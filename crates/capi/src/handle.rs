@@ -1,9 +1,8 @@
-//! A scheduler as C holds it, and what it takes to find it again from within its threads.
+//! A scheduler as C holds it, and how its threads find it again.
 //!
-//! A fork must cost next to nothing, so there is no lock: a handle belongs to one thread of the
-//! operating system at a time, and a running thread that forks finds the worker that runs it. On
-//! one worker that is a pointer in the handle; on several, each worker keeps it in storage of its
-//! own.
+//! A fork must cost next to nothing, so there is no lock: a handle belongs to one thread of the operating system at a
+//! time, and a running thread that forks finds the worker that runs it. With one worker, the handle holds a pointer;
+//! with several, each worker keeps the pointer in thread-local storage.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -24,28 +23,27 @@ use crate::error::domicile_error::{
     DOMICILE_RUNNING, DOMICILE_UNKNOWN_THREAD,
 };
 
-/// A scheduler, or a place for one, that can be reached from any thread.
+/// A scheduler, or an empty place for one, that any thread can reach.
 ///
-/// What is unsafe asks for the same each time: **one thread of the operating system uses the handle
-/// at a time**, save that while it runs, its running threads may all call `fork` and `worker`.
+/// All unsafe functions have the same requirement: **one thread of the operating system uses the handle at a time**.
+/// While it runs, however, all its running threads may call `fork_inside` and `worker`.
 pub struct Handle {
-    /// Not to be touched by anyone but `run` while `running` is not 0.
+    /// Only `run` may touch it while `running` is not 0.
     scheduler: UnsafeCell<Option<Scheduler<Call>>>,
-    /// The operating system's thread that is in `run`, as [`here`] names it; 0 when none is.
+    /// The operating system's thread that is in `run`, as [`here`] identifies it; 0 when there is none.
     running: AtomicUsize,
-    /// On one worker, what the running thread's forks go to; null otherwise. Only for the thread in
-    /// `run`.
+    /// With one worker, the target of the running thread's forks; otherwise null. Only for the thread in `run`.
     inside: Cell<*mut Inside<Call>>,
 }
 
-// SAFETY: the cells are used under the rule above, which every function that touches them either asks
-// of its caller or checks; calls themselves may go to any thread.
+// SAFETY: the cells are used under the rule above: every function that touches them either requires it from its caller
+// or checks it; the calls themselves may go to any thread.
 unsafe impl Sync for Handle {}
 // SAFETY: a handle that does not run holds a scheduler of calls, which may go to any thread, and no other pointers.
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// A place without a scheduler.
+    /// A handle without a scheduler.
     pub const fn empty() -> Handle {
         Handle {
             scheduler: UnsafeCell::new(None),
@@ -54,16 +52,15 @@ impl Handle {
         }
     }
 
-    /// Whether it is running; always true when asked by one of its running threads.
+    /// Returns true if it is running; always true when asked by one of its running threads.
     pub fn is_running(&self) -> bool {
         self.running.load(Relaxed) != 0
     }
 
-    /// The scheduler, to look at or to change.
+    /// The scheduler, to read or to change.
     ///
     /// # Safety
-    /// One thread uses the handle at a time, and the reference is gone before the next use of the
-    /// handle.
+    /// One thread uses the handle at a time, and the reference ends before the next use of the handle.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps the rule of the type")]
     #[inline]
     pub unsafe fn idle(&self) -> Result<&mut Option<Scheduler<Call>>, Failure> {
@@ -74,10 +71,10 @@ impl Handle {
         Ok(unsafe { &mut *self.scheduler.get() })
     }
 
-    /// Forks a thread while nothing runs, and gives its name. `start` makes the scheduler where there is none yet.
+    /// Forks a thread while nothing runs, and returns its id. `start` makes the scheduler if there is none yet.
     ///
     /// # Safety
-    /// One thread uses the handle at a time; it does not run.
+    /// One thread uses the handle at a time; the handle does not run.
     #[inline]
     pub unsafe fn fork(
         &self,
@@ -98,10 +95,10 @@ impl Handle {
         }
     }
 
-    /// Forks a thread from a running one; it runs in the same run, and has no name.
+    /// Forks a thread from a running one; it runs in the same run, and has no id.
     ///
-    /// The call comes in pieces: one whose address is known elsewhere would be built in memory by those
-    /// forks too that do not come here, and copied from there before it has arrived.
+    /// The call comes in parts. If its address escaped, even forks that do not come here would build it in memory, and
+    /// read it back before the stores have completed.
     #[cold]
     #[inline(never)]
     pub fn fork_inside(
@@ -119,7 +116,7 @@ impl Handle {
         }
     }
 
-    /// Which worker runs the calling thread; none when it is not a running thread of this handle.
+    /// The number of the worker that runs the calling thread; none when it is not a running thread of this handle.
     pub fn worker(&self) -> Option<usize> {
         self.with_inside(|inside| inside.worker())
     }
@@ -132,17 +129,16 @@ impl Handle {
         if inside.is_null() {
             inside = frame_of(self)?;
         }
-        // SAFETY: the pointer was made by the worker that runs the calling thread, from a reference that
-        // it does not use until that thread returns; the caller of this function being that thread, nobody
-        // else uses it now.
+        // SAFETY: the worker that runs the calling thread made the pointer from a reference, and does not use that
+        // reference until the thread returns. The caller of this function is that thread, so nobody else uses it now.
         Some(use_it(unsafe { &mut *inside }))
     }
 
     /// Runs what is pending.
     ///
     /// # Safety
-    /// One thread uses the handle at a time, running threads excepted; every pending call may be
-    /// called, on any thread where there are several workers.
+    /// One thread uses the handle at a time, running threads excepted; every pending call may be made, on any thread if
+    /// there are several workers.
     pub unsafe fn run(&self, keep: Keep, workers: usize, caches: Option<&mut Caches>) -> Result<Report, Failure> {
         if self.is_running() {
             return Err(Failure::new(DOMICILE_RUNNING, c"a run inside a run: nothing was run"));
@@ -157,20 +153,20 @@ impl Handle {
             None => catch_unwind(AssertUnwindSafe(|| {
                 scheduler.run(keep, |call, inside| {
                     self.inside.set(inside);
-                    // SAFETY: the caller's promise of its calls.
+                    // SAFETY: the caller's promise about its calls.
                     unsafe { call.call() }
                 })
             })),
             Some(workers) => catch_unwind(AssertUnwindSafe(|| {
                 // Rust's own handle of the first thread that comes here is never freed, and only a pointer into its
-                // middle is known. Keeping its start too stops leak checkers from reporting a leak.
+                // middle is kept. A pointer to its start stops leak checkers from reporting a leak.
                 static CALLER: OnceLock<Thread> = OnceLock::new();
                 CALLER.get_or_init(thread::current);
                 let running = Shared(self);
                 let body = move |call: &Call, inside: &mut Inside<Call>| {
                     let frame = Frame::new(running.handle(), inside);
                     let _left = frame.enter();
-                    // SAFETY: the caller's promise of its calls.
+                    // SAFETY: the caller's promise about its calls.
                     unsafe { call.call() }
                 };
                 match caches {
@@ -193,7 +189,7 @@ impl Handle {
     }
 }
 
-/// Apart from the fork, which is short without it.
+/// Separate from the fork, which stays short.
 #[cold]
 #[inline(never)]
 fn fill(
@@ -203,7 +199,7 @@ fn fill(
     Ok(place.insert(start()?))
 }
 
-/// Ends a run when it goes, however that comes.
+/// Ends a run when dropped, on every path.
 struct Over<'a>(&'a Handle);
 
 impl Drop for Over<'_> {
@@ -213,7 +209,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// The handle that several workers run.
+/// The handle, shared by several workers.
 #[derive(Clone, Copy)]
 struct Shared<'a>(&'a Handle);
 
@@ -223,8 +219,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// What a worker runs at the moment, and what it was running when that began: threads of one order
-/// may run another.
+/// The current work of a worker, and its earlier work: threads of one order may run another order.
 struct Frame {
     handle: *const Handle,
     inside: *mut Inside<Call>,
@@ -233,7 +228,7 @@ struct Frame {
 
 thread_local! {
     static INNERMOST: Cell<*const Frame> = const { Cell::new(ptr::null()) };
-    /// Its address names the operating system's thread while that lives.
+    /// Its address identifies the operating system's thread as long as the thread lives.
     static HERE: Cell<u8> = const { Cell::new(0) };
 }
 
@@ -260,11 +255,11 @@ impl Drop for Left<'_> {
     }
 }
 
-/// What the forks of this thread go to, if it is run by one of several workers of this handle.
+/// The target of this thread's forks, if one of several workers of this handle runs the thread.
 fn frame_of(handle: &Handle) -> Option<*mut Inside<Call>> {
     let mut at = INNERMOST.get();
-    // SAFETY: every frame in the list is on this thread's stack, below the caller's; `Left` takes it out of the
-    // list before it goes.
+    // SAFETY: every frame in the list is on this thread's stack, below the caller's; `Left` removes it from the list
+    // before the frame ends.
     while let Some(frame) = unsafe { at.as_ref() } {
         if ptr::eq(frame.handle, handle) {
             return Some(frame.inside);
@@ -274,17 +269,17 @@ fn frame_of(handle: &Handle) -> Option<*mut Inside<Call>> {
     None
 }
 
-/// A number that no other thread of the operating system has at this time, and never 0.
+/// A number that is unique among the live threads of the operating system, and never 0.
 fn here() -> usize {
     HERE.with(|here| ptr::from_ref(here).addr())
 }
 
-/// The scheduler's errors as ours.
+/// Converts the scheduler's errors.
 #[cold]
 #[inline(never)]
 pub fn failure(error: Error) -> Failure {
     let code = match &error {
-        // It has no text of its own: that would take memory.
+        // It has no message of its own, because that would need memory.
         Error::OutOfMemory => return Failure::from(DOMICILE_OUT_OF_MEMORY),
         Error::Hints { .. } | Error::TooMany | Error::HasRun(_) => DOMICILE_INVALID,
         Error::Cycle(_) => DOMICILE_CYCLE,
@@ -294,7 +289,7 @@ pub fn failure(error: Error) -> Failure {
     Failure::saying(code, error.to_string())
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn words(panic: &(dyn Any + Send)) -> String {
     let said = panic
         .downcast_ref::<&str>()

@@ -6,11 +6,11 @@
 //! | --- | --- |
 //! | `th` | the paper's three calls (Philbin96, section 3.1) |
 //! | `fortran` | the same for the module `domicile_th` |
-//! | `companions` | what belongs to these calls but is not in the paper |
+//! | `companions` | calls that belong to these but are not in the paper |
 //! | `program` | the order of the whole program that they share |
 //! | `order`, `fork`, `ask` | orders as objects, with errors |
 //! | `fortran_order` | the same for the module `domicile` |
-//! | `structures`, `sized`, `error` | what goes in and comes out |
+//! | `structures`, `sized`, `error` | inputs and outputs |
 //! | `plan`, `cache` | attributes checked, defaults filled in |
 //! | `ulcc` | the functions of ULCC (Ding11, section 3.1) |
 //! | `slots` | cache slots as objects, with errors |
@@ -19,13 +19,13 @@
 //! | `ship` | work that goes to the cache that holds its data |
 //! | `fortran_ship` | the same for the module `domicile` |
 //! | `fortran_slots` | the same for the module `domicile_slots` |
-//! | `summary`, `phase` | what a program says of its parallel loops and of its progress |
-//! | `mappings` | `mremap` and `move_pages`, which wait for pages on their way |
+//! | `summary`, `phase` | what a program reports about its parallel loops and its progress |
+//! | `mappings` | `mremap` and `move_pages`, which wait for pages that are being moved |
 //! | `handle`, `call` | a scheduler as C holds it, a thread as C sees it |
 //!
-//! The scheduler itself is the safe library `threads`, and what is in which bin is decided by
-//! `policy::order`. Here is what is unsafe about being called from C, each piece with its reason.
-//! No panic leaves: it is an error code, or the end of the program where a call returns nothing.
+//! The safe library `threads` is the scheduler, and `policy::order` assigns threads to bins. This crate contains what
+//! is unsafe about calls from C, each piece with its reason. No panic leaves it: a panic becomes an error code, or ends
+//! the program if the call returns nothing.
 
 pub mod ask;
 mod cache;

@@ -1,15 +1,15 @@
-//! Calls of the C library that take turns with pages on their way ([`sys::changes`]): this library stands in front of them.
+//! Functions of the C library that exclude page moves ([`sys::changes`]): this library interposes them.
 //!
-//! Their declarations are the C library's and libnuma's own.
+//! Their declarations are those of the C library and libnuma.
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 
 use sys::changes::change;
 
-/// `mremap` would fail in the middle where part of its pages is being colored (EFAULT), and leave the rest where it was.
+/// If part of its pages is being colored, the plain `mremap` would fail halfway (EFAULT), and leave the rest unmoved.
 ///
 /// # Safety
-/// As of the C library's function. (Its last argument is there only with some flags, and is handed on as it comes.)
+/// As for the C library's function. (Its last argument is present only with some flags, and is passed on unchanged.)
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mremap(
     at: *mut c_void,
@@ -23,10 +23,10 @@ unsafe extern "C" fn mremap(
     std::ptr::with_exposed_provenance_mut(moved as usize)
 }
 
-/// `move_pages` would say of a page on its way that it is not there (ENOENT).
+/// The plain `move_pages` would report a page that is being moved as absent (ENOENT).
 ///
 /// # Safety
-/// As of libnuma's function.
+/// As for libnuma's function.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn move_pages(
     process: c_int,

@@ -1,6 +1,6 @@
 //! Orders as objects: any number of hints, several workers, tours, dependencies, errors.
 //!
-//! `domicile/domicile.h` is generated from here, `fork`, `ask`, `structures`, `error` and
+//! `domicile/domicile.h` is generated from this file and others, such as `fork`, `ask`, `structures`, `error` and
 //! `companions`.
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
@@ -26,7 +26,7 @@ use crate::structures::{domicile_order_attributes, domicile_order_report};
 pub struct domicile_order {
     pub(crate) handle: Handle,
     pub(crate) plan: Plan,
-    /// Of the workers; used by the run that goes on.
+    /// The workers' caches; the current run uses them.
     caches: Mutex<Option<Caches>>,
     reason: CString,
     message: Mutex<Cow<'static, CStr>>,
@@ -34,12 +34,10 @@ pub struct domicile_order {
 
 /// Makes an order without threads.
 ///
-/// attributes may be NULL: all defaults. Where it fails, *order is NULL, and
-/// domicile_order_message(NULL) says why.
+/// attributes may be NULL: all defaults. If the call fails, *order is NULL, and domicile_order_message(NULL) says why.
 ///
 /// # Safety
-/// `attributes` is null or points to as many bytes as it says in `size`; `order` is null or points
-/// to a pointer.
+/// `attributes` is null or points to as many bytes as its `size` says; `order` is null or points to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_create(
     attributes: *const domicile_order_attributes,
@@ -51,7 +49,7 @@ pub unsafe extern "C" fn domicile_order_create(
             c"order is NULL: say where to put the new order",
         ));
     }
-    // SAFETY: the caller's promise; what lies there may never have been written.
+    // SAFETY: the caller's promise; the memory may be uninitialized.
     unsafe { order.write(std::ptr::null_mut()) };
     let _uncancelled = Uncancelled::begin();
     let made = guarded(|| {
@@ -69,12 +67,11 @@ pub unsafe extern "C" fn domicile_order_create(
     }
 }
 
-/// Frees an order with all its pending threads, which do not run. NULL is allowed; a running order
-/// is not freed (DOMICILE_RUNNING). The handle is not to be used again.
+/// Frees an order with all its pending threads, which do not run. NULL is allowed; a running order is not freed
+/// (DOMICILE_RUNNING). Do not use the handle afterwards.
 ///
 /// # Safety
-/// `order` is null or was made by `domicile_order_create` and not yet destroyed, and nobody else
-/// uses it.
+/// `order` is null or was made by `domicile_order_create` and not yet destroyed, and no other thread uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_destroy(order: *mut domicile_order) -> domicile_error {
     // SAFETY: the caller's promise.
@@ -92,11 +89,10 @@ pub unsafe extern "C" fn domicile_order_destroy(order: *mut domicile_order) -> d
     DOMICILE_OK
 }
 
-/// Makes room for so many threads in so many bins, so that the forks to come find the memory they
-/// need.
+/// Reserves memory for this many threads in this many bins, so that later forks need no allocation for them.
 ///
 /// # Safety
-/// `order` is alive and used by one thread of the operating system at a time.
+/// `order` is alive, and only one thread of the operating system at a time uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_reserve(
     order: *mut domicile_order,
@@ -114,17 +110,16 @@ pub unsafe extern "C" fn domicile_order_reserve(
     })
 }
 
-/// Runs all pending threads, bin by bin, and returns when they and those that they forked have run.
+/// Runs all pending threads, bin by bin, and returns when they and the threads that they forked have run.
 ///
-/// With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A
-/// thread's function must return: leaving it by longjmp or by a C++ exception ends the program or
-/// worse. A function in Rust that panics ends the run with DOMICILE_PANIC. A caller that is cancelled
-/// (pthread_cancel) is so after the run.
+/// With keep = 0 the threads are then forgotten; otherwise they stay for the next run. report may be NULL. A thread's
+/// function must return: leaving it by longjmp or by a C++ exception ends the program or worse. A Rust function that
+/// panics ends the run with DOMICILE_PANIC. If the caller is cancelled (pthread_cancel) during the run, the
+/// cancellation takes effect after the run.
 ///
 /// # Safety
-/// `order` is alive and used by one thread of the operating system at a time, its running threads
-/// excepted; `report` is null or points to as many bytes as it says in `size`; what was promised of
-/// the forked functions holds.
+/// `order` is alive, and only one thread of the operating system at a time uses it, apart from its running threads;
+/// `report` is null or points to as many bytes as its `size` says; the promises made for the forked functions hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_run(
     order: *mut domicile_order,
@@ -135,7 +130,7 @@ pub unsafe extern "C" fn domicile_order_run(
     let Some(order) = (unsafe { order.as_ref() }) else {
         return DOMICILE_NULL;
     };
-    // Its threads may call cancellation points, and our frames are below them.
+    // The order's threads may call cancellation points, and our frames are below them.
     let _uncancelled = Uncancelled::begin();
     order.answer(|| {
         let keep = if keep == 0 { Keep::No } else { Keep::Yes };
@@ -156,7 +151,7 @@ pub unsafe extern "C" fn domicile_order_run(
 /// Forgets all pending threads; they do not run.
 ///
 /// # Safety
-/// `order` is alive and used by one thread of the operating system at a time.
+/// `order` is alive, and only one thread of the operating system at a time uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_clear(order: *mut domicile_order) -> domicile_error {
     // SAFETY: the caller's promise.
@@ -174,13 +169,13 @@ thread_local! {
     static REFUSED: std::cell::RefCell<Cow<'static, CStr>> = const { std::cell::RefCell::new(Cow::Borrowed(c"")) };
 }
 
-/// Keeps the words of a failure that has no order to keep them.
+/// Keeps the message of a failure that has no order to keep it.
 fn refused(failure: Failure) -> domicile_error {
     REFUSED.set(failure.message);
     failure.code
 }
 
-/// Lets no panic out.
+/// Turns a panic into an error.
 pub fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::saying(DOMICILE_INTERNAL, words(&*panic))))
 }
@@ -204,20 +199,20 @@ impl domicile_order {
             plan,
             message: Mutex::new(Cow::Borrowed(c"")),
         };
-        // SAFETY: nobody else knows the order yet.
+        // SAFETY: no other thread knows the order yet.
         *unsafe { order.handle.idle() }? = Some(order.scheduler()?);
         Ok(order)
     }
 
-    /// Why the block has the sides that it has.
+    /// Why the block has its sides.
     pub(crate) fn reason(&self) -> &CStr {
         &self.reason
     }
 
-    /// The words of the last failure; of the last order that could not be made, for none.
+    /// The message of the last failure; for no order, that of the last order that could not be made.
     pub(crate) fn message(order: Option<&domicile_order>) -> *const c_char {
         match order {
-            // The words stay where they are until the next failure takes their place, as the header says.
+            // The text stays in place until the next failure replaces it, as the header says.
             Some(order) => order.message.lock().unwrap_or_else(PoisonError::into_inner).as_ptr(),
             None => REFUSED.with_borrow(|message| message.as_ptr()),
         }
@@ -236,7 +231,7 @@ impl domicile_order {
         place.as_mut().ok_or(Failure::from(DOMICILE_INTERNAL))
     }
 
-    /// Lets no panic out, and keeps the words of a failure.
+    /// Turns a panic into an error, and keeps the message of a failure.
     pub(crate) fn answer(&self, work: impl FnOnce() -> Result<(), Failure>) -> domicile_error {
         match guarded(work) {
             Ok(()) => DOMICILE_OK,

@@ -1,11 +1,12 @@
-//! `domicile_phase` of `domicile/summary.h`, for who cannot use the macro of `domicile/trace.h`: Fortran above all.
+//! `domicile_phase` of `domicile/summary.h`, for programs that cannot use the macro of `domicile/trace.h`, mainly in
+//! Fortran.
 
 use std::ffi::{CStr, CString, c_char};
 
-/// Bytes of a name from Fortran that are looked at.
+/// The most bytes that are read of a name from Fortran.
 const LONGEST: usize = 4096;
 
-/// Lets the recorder know that the program enters a phase; does nothing elsewhere, and nothing for null.
+/// Tells the recorder that the program enters a phase; does nothing without a recorder, and nothing for null.
 ///
 /// # Safety
 /// `name` is null or ends in a zero.
@@ -17,7 +18,7 @@ pub unsafe extern "C" fn domicile_phase(name: *const c_char) {
     }
 }
 
-/// The same as Fortran calls it, with the length of the name behind it and blanks at its end.
+/// The same as Fortran calls it: the name is padded with blanks, and its length follows it.
 ///
 /// # Safety
 /// `name` is null or points to `length` bytes.

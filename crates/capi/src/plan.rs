@@ -1,4 +1,4 @@
-//! What an order is created with, checked, with the defaults filled in.
+//! The attributes of a new order, checked, with the defaults filled in.
 
 use policy::order::{HINTS_MAX, Limit, Shape, Tour, default_block};
 use threads::Scheduler;
@@ -9,21 +9,21 @@ use crate::error::{Failure, domicile_error::DOMICILE_INVALID};
 use crate::handle::failure;
 use crate::structures::{DOMICILE_LEVELS_MAX, DOMICILE_WORKERS_MAX, domicile_order_attributes};
 
-/// What an order is like, checked.
+/// The attributes of an order, checked.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub shape: Shape,
     pub tour: Tour,
     pub workers: usize,
-    /// Whether bins run at the caches of their blocks, and if so, whether always.
+    /// `None`: bins do not run at the caches of their blocks; else whether they always do.
     pub at_caches: Option<Always>,
-    /// Bins to be ready for.
+    /// The expected number of bins.
     pub bins: usize,
-    /// Why the block has the size that it has.
+    /// Why the block has its size.
     pub reason: String,
 }
 
-/// Every run is at the caches; if not, the faster way is kept.
+/// True if every run is at the caches; if not, the faster way is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Always(pub bool);
 
@@ -32,8 +32,7 @@ fn invalid(text: String) -> Failure {
 }
 
 impl Plan {
-    /// Checks attributes and fills in the defaults. The cache is shared among `dimensions` of the
-    /// hints, the others being absent.
+    /// Checks attributes and fills in the defaults. `dimensions` of the hints are present, and share the cache.
     pub fn new(attributes: &domicile_order_attributes, dimensions: usize) -> Result<Plan, Failure> {
         let hints = hints(attributes)?;
         let tour = match attributes.tour {
@@ -78,7 +77,7 @@ impl Plan {
         })
     }
 
-    /// A scheduler of this plan, without threads.
+    /// A scheduler for this plan, without threads.
     pub fn scheduler(&self) -> Result<Scheduler<Call>, Failure> {
         let mut scheduler = Scheduler::new(self.shape.clone(), self.tour);
         scheduler.reserve(0, self.bins).map_err(failure)?;
@@ -95,7 +94,7 @@ pub fn hints(attributes: &domicile_order_attributes) -> Result<usize, Failure> {
     }
 }
 
-/// Replaces sides of 0 by the default; says why the sides are what they are.
+/// Replaces sides of 0 by the default, and explains the sides.
 fn fill(sides: &mut [u64], attributes: &domicile_order_attributes, dimensions: usize) -> String {
     if sides.iter().all(|&side| side != 0) {
         return "the block's sides were given".to_owned();

@@ -1,4 +1,4 @@
-//! The one order of a program that is written to the paper's three calls.
+//! The single order of a program that uses the paper's three calls.
 
 use std::cell::UnsafeCell;
 use std::mem;
@@ -18,7 +18,7 @@ use crate::structures::{DOMICILE_HINTS_MAX, DOMICILE_WORKERS_MAX, domicile_order
 
 /// Hints of the paper's calls (section 3).
 const HINTS: usize = 3;
-/// Bins beyond this are not prepared for ahead; there may be more all the same.
+/// The most bins that memory is reserved for ahead; there may be more.
 const BINS_READY_MAX: usize = 1 << 20;
 
 /// The order of the whole program.
@@ -33,26 +33,26 @@ pub static PROGRAM: Program = Program {
     undone: AtomicI32::new(DOMICILE_OK as i32),
 };
 
-/// As for [`Handle`], what is unsafe asks that **one thread of the operating system calls at a
-/// time**, running threads excepted.
+/// As for [`Handle`], the unsafe functions require that **one thread of the operating system calls at a time**, running
+/// threads excepted.
 pub struct Program {
     handle: Handle,
-    /// Never touched while the handle runs, save by the `run` that does.
+    /// While the handle runs, only the `run` that runs it touches this.
     settings: UnsafeCell<Settings>,
-    /// Why the last call that was left undone was; a `domicile_error`.
+    /// Why the last failed call did nothing; a `domicile_error`.
     undone: AtomicI32,
 }
 
-// SAFETY: the settings are touched only by calls that come one at a time, while nothing runs; the rest is `Sync`.
+// SAFETY: only calls that come one at a time touch the settings, while nothing runs; the rest is `Sync`.
 unsafe impl Sync for Program {}
 
 struct Settings {
-    /// None until something is set or forked: then those of the environment.
+    /// None until something is set or forked: then those from the environment.
     attributes: Option<domicile_order_attributes>,
     workers: usize,
-    /// Schedulers for blocks of another size, with threads that are pending still. They run first.
+    /// Schedulers made with earlier attributes, with threads that are still pending. They run first.
     earlier: Vec<Scheduler<Call>>,
-    /// What the last run did.
+    /// The report of the last run.
     done: Option<Report>,
 }
 
@@ -75,7 +75,7 @@ impl Program {
         }
     }
 
-    /// Everything that the paper's `th_init` cannot set.
+    /// Sets everything that the paper's `th_init` cannot.
     ///
     /// # Safety
     /// See [`Program`].
@@ -108,7 +108,7 @@ impl Program {
         let settings = unsafe { &mut *self.settings.get() };
         let mut attributes = settings.attributes.unwrap_or_else(environment);
         change(&mut attributes)?;
-        // Fails where the attributes cannot be, and has the cache measured now rather than in the first fork.
+        // Fails if the attributes are invalid, and measures the cache now rather than in the first fork.
         Plan::new(&attributes, HINTS)?;
         settings.attributes = Some(attributes);
         settings
@@ -120,11 +120,11 @@ impl Program {
     /// `th_fork`.
     ///
     /// # Safety
-    /// See [`Program`]; the call may be called by any worker until it is forgotten.
+    /// See [`Program`]; any worker may make the call until it is forgotten.
     #[inline]
     pub unsafe fn fork(&self, hints: &[u64; HINTS], call: Call) {
-        // Copies for what is seldom called, so that the hints themselves need not be in memory: a fork's stores
-        // to the stack wait in line behind those to the bins, which miss the cache.
+        // Only the rarely called function gets copies, so that the hints themselves need not be in memory: a fork's
+        // stores to the stack queue behind those to the bins, which miss the cache.
         let [hint1, hint2, hint3] = *hints;
         let forked = if self.handle.is_running() {
             let (function, arg1, arg2) = call.into_parts();
@@ -176,7 +176,7 @@ impl Program {
     /// # Safety
     /// See [`Program`].
     unsafe fn run_all(&self, keep: Keep) -> Result<(), Failure> {
-        // SAFETY: nothing runs yet, and the caller is the only user; what runs below does not touch the settings.
+        // SAFETY: nothing runs yet, and the caller is the only user; the runs below do not touch the settings.
         let settings = unsafe { &mut *self.settings.get() };
         let mut sum = Report::default();
         let mut kept = Vec::new();
@@ -198,7 +198,7 @@ impl Program {
         Ok(())
     }
 
-    /// What the last run did; zeros before the first.
+    /// The report of the last run; zeros before the first.
     ///
     /// # Safety
     /// See [`Program`].
@@ -210,7 +210,7 @@ impl Program {
         Ok(unsafe { &*self.settings.get() }.done.unwrap_or_default())
     }
 
-    /// Why the last call that was left undone was; asking clears it.
+    /// Why the last failed call did nothing; clears it.
     pub fn undone(&self) -> i32 {
         self.undone.swap(DOMICILE_OK as i32, Relaxed)
     }
@@ -227,7 +227,7 @@ fn add(sum: &mut Report, done: &Report) {
     sum.workers = sum.workers.max(done.workers);
 }
 
-/// Ends the program because a call that returns nothing cannot do what it must.
+/// Ends the program because a call that returns nothing cannot do its work.
 #[cold]
 #[inline(never)]
 pub fn end(call: &str, failure: &Failure) -> ! {
@@ -235,7 +235,7 @@ pub fn end(call: &str, failure: &Failure) -> ! {
     std::process::abort()
 }
 
-/// What is said of a thread without a function.
+/// Ends the program because a thread has no function.
 #[cold]
 pub fn end_without_function(call: &str) -> ! {
     end(
@@ -248,8 +248,8 @@ fn say(call: &str, failure: &Failure) {
     stderr::say(format_args!("{call}: {}", failure.message.to_string_lossy()));
 }
 
-/// The attributes of a program that sets none: `DOMICILE_WORKERS` and `DOMICILE_TOUR` let a program
-/// that knows only the paper's calls be run otherwise.
+/// The attributes of a program that sets none. `DOMICILE_WORKERS` and `DOMICILE_TOUR` configure a program that uses
+/// only the paper's calls.
 fn environment() -> domicile_order_attributes {
     let mut attributes = domicile_order_attributes {
         hints: HINTS as u32,

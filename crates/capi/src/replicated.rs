@@ -1,8 +1,8 @@
 //! Replicated data as objects: contents that are read on all memory nodes and rarely written, with a copy on each node
 //! (Verghese96, sections 3 and 8.1). The safe library is `replicas`.
 //!
-//! Entering a region is what a program does for each of its pieces of work, so handles are pointers here and nothing is
-//! looked up: the callers' contracts say what that asks of them.
+//! A program enters a region for each of its pieces of work, so handles are plain pointers and no table is searched:
+//! the callers' contracts state the requirements.
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
 use std::ffi::{c_char, c_void};
@@ -21,10 +21,10 @@ use crate::slots::{answer, code, make, say, words};
 /// Bytes that are read on all memory nodes and rarely written, with a copy on each node.
 pub struct domicile_replicated(Replicated<u8>);
 
-/// One thread's way to replicated data.
+/// One thread's access to replicated data.
 pub struct domicile_replicated_reader(Reader<u8>);
 
-/// A copy that stays as it was when it was asked for.
+/// A copy that stays as it was when it was requested.
 pub struct domicile_replicated_kept(Kept<u8>);
 
 /// How the threads of a program find a copy. Linux keeps no copies by itself, so nothing here is
@@ -32,14 +32,13 @@ pub struct domicile_replicated_kept(Kept<u8>);
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum domicile_replicated_mode {
-    /// One copy for all nodes, because there can be no other or after a collapse;
-    /// domicile_replicated_means() says why.
+    /// One copy for all nodes, because more are impossible or after a collapse; domicile_replicated_means() says why.
     DOMICILE_REPLICATED_ONE = 1,
-    /// A copy on each node that has cpus, as far as nodes had memory.
+    /// A copy on each node that has cpus and had memory.
     DOMICILE_REPLICATED_NODES = 2,
 }
 
-/// How replicated data stands. Set size before the call.
+/// The state of replicated data. Set size before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct domicile_replicated_state {
@@ -49,19 +48,18 @@ pub struct domicile_replicated_state {
     pub mode: u32,
     /// How many copies there are, at least 1.
     pub copies: u32,
-    /// How many nodes with cpus have none; their threads read the nearest one.
+    /// How many nodes with cpus have no copy; their threads read the nearest one.
     pub without: u32,
     /// Not 0: each entry takes a full memory barrier, some 5 ns, since membarrier(2) does not work
     /// here.
     pub readers_pay: u32,
-    /// Bytes of contents, once.
+    /// Bytes of the contents, counted once.
     pub bytes: u64,
-    /// Bytes of memory of all copies: whole pages. While contents are written there are the old and
-    /// the new copies.
+    /// Bytes of memory of all copies, in whole pages. During a write both the old and the new copies exist.
     pub memory: u64,
-    /// Of these, what one copy would not take: what the replicas cost.
+    /// Of these, the bytes beyond one copy: the cost of the replicas.
     pub extra: u64,
-    /// How often contents were written.
+    /// How often the contents were written.
     pub writes: u64,
 }
 
@@ -101,10 +99,10 @@ pub(crate) fn failure(error: Error) -> Failure {
     Failure::saying(code, error.to_string())
 }
 
-/// What a pointer of C's points to.
+/// The bytes that a pointer from C points to.
 ///
 /// # Safety
-/// `at` is null, or there are so many bytes, which nobody writes while they are used.
+/// `at` is null or points to this many bytes, and nobody writes them while they are used.
 pub(crate) unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Failure> {
     if bytes == 0 {
         return Ok(&[]);
@@ -117,7 +115,7 @@ pub(crate) unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a
     Ok(unsafe { std::slice::from_raw_parts(at.cast(), bytes) })
 }
 
-/// Does something with replicated data.
+/// Calls a function with replicated data.
 ///
 /// # Safety
 /// `replicated` is null or alive.
@@ -133,19 +131,18 @@ unsafe fn with(
     }))
 }
 
-/// Why the caller's last call for replicated data that failed did, in words for people; empty where
-/// none has. It lives until the next one of the same thread fails, or one for slots.
+/// The message of the calling thread's last failed call for replicated data, in words for people; empty if none has
+/// failed. It lives until the thread's next call fails, for replicated data, slots or caches.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_replicated_message() -> *const c_char {
     words()
 }
 
-/// Makes replicated data of so many bytes with these contents, which are copied, with a copy on each
-/// memory node that has cpus. Their number never changes. Each copy begins with a page.
+/// Makes replicated data of this many bytes, with a copy on each memory node that has cpus. The contents are copied.
+/// The number of bytes never changes. Each copy begins on a page boundary.
 ///
-/// A node that cannot have a copy goes without, and a machine with one node has one copy:
-/// domicile_replicated_ask() and domicile_replicated_means() tell. Where the call fails (0 bytes, no
-/// memory), *replicated is NULL.
+/// A node that cannot have a copy has none, and a machine with one node has one copy: domicile_replicated_ask() and
+/// domicile_replicated_means() report this. If the call fails (0 bytes, no memory), *replicated is NULL.
 ///
 /// # Safety
 /// `contents` is null or points to `bytes` bytes; `replicated` is null or points to a pointer.
@@ -165,11 +162,10 @@ pub unsafe extern "C" fn domicile_replicated_create(
     unsafe { make(replicated, work) }
 }
 
-/// Ends replicated data. Its copies stay until its last reader is destroyed, too. NULL is allowed.
+/// Destroys replicated data. Its copies stay until its last reader is also destroyed. NULL is allowed.
 ///
 /// # Safety
-/// `replicated` is null or was made by `domicile_replicated_create` and not yet destroyed, and nobody
-/// else uses it.
+/// `replicated` is null or was made by `domicile_replicated_create` and not yet destroyed, and no other thread uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_replicated_destroy(replicated: *mut domicile_replicated) -> domicile_error {
     code(answer(|| {
@@ -181,8 +177,7 @@ pub unsafe extern "C" fn domicile_replicated_destroy(replicated: *mut domicile_r
     }))
 }
 
-/// Makes a reader for the calling thread. No other thread may use it, and the thread destroys it
-/// before it ends.
+/// Makes a reader for the calling thread. No other thread may use it, and the thread must destroy it before it ends.
 ///
 /// # Safety
 /// `replicated` is null or alive; `reader` is null or points to a pointer.
@@ -202,7 +197,7 @@ pub unsafe extern "C" fn domicile_replicated_reader_create(
     unsafe { make(reader, work) }
 }
 
-/// Ends a reader; it leaves the region that it is in. NULL is allowed.
+/// Destroys a reader, which leaves its region. NULL is allowed.
 ///
 /// # Safety
 /// `reader` is null or was made by the calling thread and not yet destroyed.
@@ -217,12 +212,11 @@ pub unsafe extern "C" fn domicile_replicated_reader_destroy(reader: *mut domicil
     }))
 }
 
-/// Enters a region: gives the copy of the node that the thread is on, as many bytes as were given to
-/// domicile_replicated_create(), to be read only, until domicile_replicated_leave(). Who writes to
-/// it is ended by SIGSEGV.
+/// Enters a region: returns the copy of the thread's current node. It has as many bytes as were given to
+/// domicile_replicated_create(), and is read-only, until domicile_replicated_leave(). A write to it raises SIGSEGV.
 ///
-/// Writers wait for it: keep regions short. A thread that moves to another node meanwhile gets that
-/// node's copy with its next region. NULL where the reader is NULL or inside a region already.
+/// Writers wait for the region to end: keep regions short. A thread that moves to another node meanwhile gets that
+/// node's copy with its next region. Returns NULL if the reader is NULL or already inside a region.
 ///
 /// # Safety
 /// `reader` is null or was made by the calling thread and not yet destroyed.
@@ -235,8 +229,8 @@ pub unsafe extern "C" fn domicile_replicated_enter(reader: *mut domicile_replica
     }
 }
 
-/// Leaves the region, if the reader is in one: what domicile_replicated_enter() gave is not to be
-/// read any more. NULL is allowed.
+/// Leaves the region, if the reader is in one. Do not read what domicile_replicated_enter() returned any more. NULL is
+/// allowed.
 ///
 /// # Safety
 /// `reader` is null or was made by the calling thread and not yet destroyed.
@@ -250,8 +244,8 @@ pub unsafe extern "C" fn domicile_replicated_leave(reader: *mut domicile_replica
 
 /// Keeps the copy of the caller's node as it is now, for programs that cannot say when a region ends.
 ///
-/// What is written afterwards is not seen there, and writers do not wait for it. Its memory is in use until
-/// domicile_replicated_kept_destroy(), also when the replicated data is gone.
+/// Later writes do not change it, and writers do not wait for it. Its memory stays in use until
+/// domicile_replicated_kept_destroy(), even after the replicated data is destroyed.
 ///
 /// # Safety
 /// `replicated` is null or alive; `kept` is null or points to a pointer.
@@ -271,7 +265,7 @@ pub unsafe extern "C" fn domicile_replicated_keep(
     unsafe { make(kept, work) }
 }
 
-/// Where the bytes of a copy are that is kept, to be read only. NULL where kept is NULL.
+/// The start of the bytes of a kept copy, which is read-only. NULL if kept is NULL.
 ///
 /// # Safety
 /// `kept` is null or alive.
@@ -281,10 +275,10 @@ pub unsafe extern "C" fn domicile_replicated_kept_start(kept: *const domicile_re
     unsafe { kept.as_ref() }.map_or(ptr::null(), |kept| kept.0.as_ptr().cast())
 }
 
-/// Gives up a copy that was kept, on any thread. NULL is allowed.
+/// Frees a kept copy, on any thread. NULL is allowed.
 ///
 /// # Safety
-/// `kept` is null or was made by `domicile_replicated_keep` and not yet destroyed, and nobody else uses it.
+/// `kept` is null or was made by `domicile_replicated_keep` and not yet destroyed, and no other thread uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_replicated_kept_destroy(kept: *mut domicile_replicated_kept) -> domicile_error {
     code(answer(|| {
@@ -296,19 +290,17 @@ pub unsafe extern "C" fn domicile_replicated_kept_destroy(kept: *mut domicile_re
     }))
 }
 
-/// Puts other contents in the place of bytes offset to offset + bytes, in all copies.
+/// Replaces the bytes from offset up to offset + bytes, in all copies.
 ///
-/// When it returns, nobody reads the old contents any more, on any node; nobody has seen a part of
-/// the write. It waits for all threads that are inside a region, and for other writers. Twice the
-/// memory is in use meanwhile. Nothing was changed where it fails with DOMICILE_INVALID (beyond the
-/// end), DOMICILE_IN_USE (the calling thread is inside a region of this data and would wait for
-/// itself), DOMICILE_OUT_OF_MEMORY, DOMICILE_UNKNOWN_HANDLE (this process was forked; it makes data
-/// of its own) or DOMICILE_UNAVAILABLE (the kernel refuses membarrier(2)). DOMICILE_REFUSED: the new
-/// contents are in place, but threads inside a region may still read the old ones.
+/// When it returns, nobody reads the old contents any more, on any node; nobody has seen part of the write. It waits
+/// for all threads that are inside a region, and for other writers. Twice the memory is in use meanwhile. Nothing was
+/// changed if it fails with DOMICILE_INVALID (beyond the end), DOMICILE_IN_USE (the calling thread is inside a region
+/// of this data and would wait for itself), DOMICILE_OUT_OF_MEMORY, DOMICILE_UNKNOWN_HANDLE (this process is a child of
+/// fork; it must make its own data) or DOMICILE_UNAVAILABLE (the kernel refuses membarrier(2)). DOMICILE_REFUSED: the
+/// new contents are in place, but threads inside a region may still read the old ones.
 ///
 /// # Safety
-/// `replicated` is null or alive; `contents` is null or points to `bytes` bytes that nobody writes
-/// meanwhile.
+/// `replicated` is null or alive; `contents` is null or points to `bytes` bytes that nobody writes meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_replicated_write(
     replicated: *mut domicile_replicated,
@@ -325,8 +317,8 @@ pub unsafe extern "C" fn domicile_replicated_write(
     unsafe { with(replicated, work) }
 }
 
-/// Frees all copies but one, that of the caller's node: what replicas cost is had back. It waits and
-/// fails as domicile_replicated_write() does.
+/// Frees all copies but that of the caller's node, and so the memory of the replicas. It waits and fails as
+/// domicile_replicated_write() does.
 ///
 /// # Safety
 /// `replicated` is null or alive.
@@ -336,8 +328,8 @@ pub unsafe extern "C" fn domicile_replicated_collapse(replicated: *mut domicile_
     unsafe { with(replicated, |data| data.collapse().map_err(failure)) }
 }
 
-/// Makes a copy on each node with cpus that has none, as far as nodes have memory now. It waits and
-/// fails as domicile_replicated_write() does.
+/// Makes a copy on each node with cpus that has none, if the node has memory now. It waits and fails as
+/// domicile_replicated_write() does.
 ///
 /// # Safety
 /// `replicated` is null or alive.
@@ -347,10 +339,10 @@ pub unsafe extern "C" fn domicile_replicated_replicate(replicated: *mut domicile
     unsafe { with(replicated, |data| data.replicate().map_err(failure)) }
 }
 
-/// How replicated data stands: which mode, how many copies, what they cost.
+/// The state of replicated data: its mode, how many copies there are, and their cost.
 ///
 /// # Safety
-/// `replicated` is null or alive; `state` is null or points to as many bytes as it says in `size`.
+/// `replicated` is null or alive; `state` is null or points to as many bytes as its `size` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_replicated_ask(
     replicated: *const domicile_replicated,
@@ -366,8 +358,8 @@ pub unsafe extern "C" fn domicile_replicated_ask(
     unsafe { with(replicated, work) }
 }
 
-/// The same in words for people: which nodes have a copy, and why others have none. They live as
-/// those of domicile_replicated_message(), and take their place.
+/// The same in words for people: which nodes have a copy, and why others have none. The words live as long as those of
+/// domicile_replicated_message(), and replace them.
 ///
 /// # Safety
 /// `replicated` is null or alive.

@@ -1,8 +1,8 @@
-//! Replicated data that several processes share, as an object: the same address in each of them shows the copy of its node
-//! (Verghese96, section 8.1). The safe library is `replicas::SharedReplicas`.
+//! Replicated data that several processes share, as an object: the same address in each process shows the copy of that
+//! process's node (Verghese96, section 8.1). The safe library is `replicas::SharedReplicas`.
 //!
-//! As in `replicated`, handles are pointers, and reading is reading through a plain pointer. What differs is who promises: other
-//! processes write, too.
+//! As in `replicated`, handles are pointers, and reads go through a plain pointer. The difference: other processes may
+//! write, too.
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -20,7 +20,7 @@ use crate::slots::{answer, code, make, say, words};
 /// Bytes that several processes read at the same address and rarely write, with a copy on each node.
 pub struct domicile_shared_replicas(SharedReplicas);
 
-/// Does something with shared replicas.
+/// Calls a function with shared replicas.
 ///
 /// # Safety
 /// `shared` is null or alive.
@@ -39,13 +39,12 @@ fn boxed(made: Result<SharedReplicas, replicas::Error>) -> Result<*mut domicile_
     Ok(Box::into_raw(Box::new(domicile_shared_replicas(made))))
 }
 
-/// Makes data of so many bytes with these contents, which are copied, to be shared with other
-/// processes: a copy on each memory node that has cpus. Their number never changes.
+/// Makes data of this many bytes, to be shared with other processes, with a copy on each memory node that has cpus. The
+/// contents are copied. The number of bytes never changes.
 ///
-/// Others get domicile_shared_replicas_descriptor(), as a child of fork and exec or over a Unix
-/// socket, and call domicile_shared_replicas_attach(). They trust each other: who has the descriptor
-/// can write to all of it. Where the call fails, *shared is NULL, and domicile_replicated_message()
-/// says why.
+/// Other processes receive domicile_shared_replicas_descriptor(), as children of fork and exec or over a Unix socket,
+/// and call domicile_shared_replicas_attach(). They must trust each other: each holder of the descriptor can write to
+/// all of the data. If the call fails, *shared is NULL, and domicile_replicated_message() says why.
 ///
 /// # Safety
 /// `contents` is null or points to `bytes` bytes; `shared` is null or points to a pointer.
@@ -64,8 +63,8 @@ pub unsafe extern "C" fn domicile_shared_replicas_create(
     unsafe { make(shared, work) }
 }
 
-/// The same with copies on the given nodes, by the kernel's numbers: the master on the first, a
-/// replica on each other. A node may be named more than once. No nodes: one copy, anywhere.
+/// The same with copies on the given nodes, by the kernel's numbers: the master on the first, a replica on each other.
+/// A node may occur more than once. Without nodes there is one copy, anywhere.
 ///
 /// # Safety
 /// `contents` is null or points to `bytes` bytes; `nodes` is null or points to `count` numbers; `shared` is null or points to a
@@ -99,15 +98,15 @@ pub unsafe extern "C" fn domicile_shared_replicas_create_on(
     unsafe { make(shared, work) }
 }
 
-/// As many as any Linux has.
+/// The most nodes that Linux supports.
 const MOST_NODES: usize = 1024;
 
-/// Joins the processes that share what one of them created, of which this one has the descriptor. It
-/// is copied: the caller may close its own.
+/// Attaches this process to the data behind a descriptor that another process created. The descriptor is duplicated:
+/// the caller may close its own.
 ///
-/// The bytes appear at the same address as in the others. DOMICILE_INVALID: the descriptor is of
-/// something else. DOMICILE_REFUSED: this process has something else at the address, or is attached
-/// already; or there are too many processes.
+/// The bytes appear at the same address as in the other processes. DOMICILE_INVALID: the descriptor is for something
+/// else. DOMICILE_REFUSED: this process has something else at the address, or is attached already; or there are too
+/// many processes.
 ///
 /// # Safety
 /// `shared` is null or points to a pointer.
@@ -123,7 +122,7 @@ pub unsafe extern "C" fn domicile_shared_replicas_attach(
                 c"the descriptor is negative, and so is none",
             ));
         }
-        // SAFETY: it is used only to be copied; where it is no descriptor, the kernel says so.
+        // SAFETY: it is only duplicated; if it is not a valid descriptor, the kernel reports that.
         let given = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let own = given
             .try_clone_to_owned()
@@ -134,12 +133,12 @@ pub unsafe extern "C" fn domicile_shared_replicas_attach(
     unsafe { make(shared, work) }
 }
 
-/// Leaves those who share. The bytes are not to be read any more; other processes keep them. NULL is
-/// allowed. A child of fork may call it for what was its parent's.
+/// Detaches this process. Do not read the bytes any more; other processes keep them. NULL is allowed. A child of fork
+/// may call it for its parent's object.
 ///
 /// # Safety
-/// `shared` is null or was made by domicile_shared_replicas_create, _create_on or _attach and not yet destroyed, and nobody else uses
-/// it.
+/// `shared` is null or was made by domicile_shared_replicas_create, _create_on or _attach and not yet destroyed, and no
+/// other thread uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_shared_replicas_destroy(shared: *mut domicile_shared_replicas) -> domicile_error {
     code(answer(|| {
@@ -151,8 +150,8 @@ pub unsafe extern "C" fn domicile_shared_replicas_destroy(shared: *mut domicile_
     }))
 }
 
-/// What other processes attach by. It is the object's own, lives as long as that, and is closed on
-/// exec unless the program says otherwise (FD_CLOEXEC). -1 where shared is NULL.
+/// The descriptor with which other processes attach. The object owns it; it lives as long as the object, and is closed
+/// on exec unless the program changes that (FD_CLOEXEC). -1 if shared is NULL.
 ///
 /// # Safety
 /// `shared` is null or alive.
@@ -163,12 +162,12 @@ pub unsafe extern "C" fn domicile_shared_replicas_descriptor(shared: *const domi
     descriptor.unwrap_or(-1)
 }
 
-/// Where the bytes are, in each of the processes: to be read at any moment, by any thread, until
-/// domicile_shared_replicas_destroy(). Who writes to them is ended by SIGSEGV, and so is a child of
-/// fork that reads. NULL where shared is NULL.
+/// The start of the bytes, the same in each process. Any thread may read them at any time until
+/// domicile_shared_replicas_destroy(). A write to them raises SIGSEGV, and so does a read in a child of fork. NULL if
+/// shared is NULL.
 ///
-/// It is shared memory: who reads while another process writes may see a part of the write. What
-/// was written is seen by all when the write has returned.
+/// It is shared memory: a reader may see part of a write while another process writes. Every process sees the new bytes
+/// once the write has returned.
 ///
 /// # Safety
 /// `shared` is null or alive.
@@ -179,7 +178,7 @@ pub unsafe extern "C" fn domicile_shared_replicas_start(shared: *const domicile_
     start.unwrap_or(ptr::null())
 }
 
-/// How many bytes there are. 0 where shared is NULL.
+/// The number of bytes. 0 if shared is NULL.
 ///
 /// # Safety
 /// `shared` is null or alive.
@@ -189,8 +188,8 @@ pub unsafe extern "C" fn domicile_shared_replicas_bytes(shared: *const domicile_
     unsafe { with(shared, |data| Ok(data.len())) }.unwrap_or(0)
 }
 
-/// Has this process read the copy of the node that the calling thread is on: after it was moved
-/// there. All threads of a process read the same copy.
+/// Makes this process read the copy of the calling thread's node: for use after the thread was moved there. All threads
+/// of a process read the same copy.
 ///
 /// # Safety
 /// `shared` is null or alive.
@@ -202,17 +201,15 @@ pub unsafe extern "C" fn domicile_shared_replicas_follow(shared: *mut domicile_s
     }))
 }
 
-/// Writes bytes from place offset on, for all processes. All of them have turned to one copy before
-/// anything is written, and stay with it until somebody replicates; when it returns, every process
-/// reads the new bytes.
+/// Writes bytes from offset on, for all processes. Before anything is written, all of them switch to one copy, and stay
+/// with it until one of them replicates; when the call returns, every process reads the new bytes.
 ///
-/// Writers wait for each other and for each process to turn. Nothing was changed where it fails with
-/// DOMICILE_INVALID (beyond the end) or DOMICILE_UNKNOWN_HANDLE (this process was forked; it attaches
-/// by itself, in a program of its own). DOMICILE_REFUSED: the kernel refused memory or a mapping.
+/// Writers wait for each other and for each process to switch. Nothing was changed if it fails with DOMICILE_INVALID
+/// (beyond the end) or DOMICILE_UNKNOWN_HANDLE (this process is a child of fork; it must attach itself, in its own
+/// program). DOMICILE_REFUSED: the kernel refused memory or a mapping.
 ///
 /// # Safety
-/// `shared` is null or alive; `contents` is null or points to `bytes` bytes that nobody writes
-/// meanwhile.
+/// `shared` is null or alive; `contents` is null or points to `bytes` bytes that nobody writes meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_shared_replicas_write(
     shared: *mut domicile_shared_replicas,
@@ -229,8 +226,8 @@ pub unsafe extern "C" fn domicile_shared_replicas_write(
     code(answer(|| unsafe { with(shared, work) }))
 }
 
-/// Frees all replicas, once every process has turned to the master. It fails as
-/// domicile_shared_replicas_write() does.
+/// Frees all replicas, once every process has switched to the master. It fails as domicile_shared_replicas_write()
+/// does.
 ///
 /// # Safety
 /// `shared` is null or alive.
@@ -242,8 +239,8 @@ pub unsafe extern "C" fn domicile_shared_replicas_collapse(shared: *mut domicile
     }))
 }
 
-/// Makes a replica on each node that is to have one and has memory for it; every process turns to its
-/// node's by and by. It fails as domicile_shared_replicas_write() does.
+/// Makes a replica on each node that should have one and has memory for it; the processes switch to their nodes'
+/// replicas gradually. It fails as domicile_shared_replicas_write() does.
 ///
 /// # Safety
 /// `shared` is null or alive.
@@ -255,11 +252,10 @@ pub unsafe extern "C" fn domicile_shared_replicas_replicate(shared: *mut domicil
     }))
 }
 
-/// How it stands: which mode, how many copies, what they cost. Nothing is read through a region, so
-/// readers_pay is 0.
+/// The state of the data: mode, number of copies, and their cost. No read enters a region, so readers_pay is always 0.
 ///
 /// # Safety
-/// `shared` is null or alive; `state` is null or points to as many bytes as it says in `size`.
+/// `shared` is null or alive; `state` is null or points to as many bytes as its `size` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_shared_replicas_ask(
     shared: *const domicile_shared_replicas,
@@ -275,8 +271,7 @@ pub unsafe extern "C" fn domicile_shared_replicas_ask(
     code(answer(|| unsafe { with(shared, work) }))
 }
 
-/// The same in words for people, which live as those of domicile_replicated_message(), and take
-/// their place.
+/// The same in words for people; they live as long as those of domicile_replicated_message(), and replace them.
 ///
 /// # Safety
 /// `shared` is null or alive.

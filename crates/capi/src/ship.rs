@@ -1,6 +1,6 @@
 //! Work that goes to the cache that holds its data, for C (Lee12, section 3.1). The safe library is `ship`.
 //!
-//! A call waits until its work has ended, so the work may use what its caller has.
+//! A call waits until its work has ended, so the work may use its caller's data.
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
 use std::ffi::{c_char, c_void};
@@ -18,28 +18,27 @@ use crate::slots::{answer, code, make, words};
 /// A worker on each cache that the process may use.
 pub struct domicile_caches(Arc<Caches>);
 
-/// Data that belongs into one of the caches. The workers end when the last home is destroyed.
+/// Data that is assigned to one of the caches. The workers end when the last home is destroyed.
 pub struct domicile_home {
     caches: Arc<Caches>,
     home: Home,
 }
 
-/// What became of the calls so far, and the cost of one. Set size before the call.
+/// The fate of the calls so far, and the cost of one. Set size before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct domicile_caches_state {
     /// sizeof(domicile_caches_state), which tells the library what the program was compiled with.
     pub size: usize,
-    /// How many caches there are to ship to. 1: all work runs on its caller's thread, since nothing is to be
-    /// gained.
+    /// The number of caches to ship to. 1: all work runs on its caller's thread, since shipping gains nothing.
     pub caches: u64,
-    /// Nanoseconds there and back with nothing to do, to a worker that looks for work; measured at the start.
+    /// Nanoseconds for an empty round trip to a worker that polls for work; measured at the start.
     pub hand_over_ns: u64,
-    /// The same to a worker that sleeps, as it does after a millisecond without work.
+    /// The same for a worker that sleeps, as it does after a millisecond without work.
     pub wake_ns: u64,
     /// Calls whose work went to another cache.
     pub shipped: u64,
-    /// Calls that ran on the caller's thread: it was at the cache already,
+    /// Calls that ran on the caller's thread, because the thread was at the cache already,
     pub here: u64,
     /// the process may use one cache only,
     pub one_cache: u64,
@@ -49,11 +48,11 @@ pub struct domicile_caches_state {
     pub fits_one_cache: u64,
     /// all caches together are too small for the data,
     pub fits_no_caches: u64,
-    /// the work of the home takes less time than four hand-overs, by its mean,
+    /// the home's work takes less time than four hand-overs, on average,
     pub too_short: u64,
     /// the caller was already eight levels deep in nested shipped work,
     pub nested: u64,
-    /// or calls that were timed both ways, in turns, were not faster when shipped. That is tried again now and then.
+    /// or shipped calls were not faster when calls were timed both ways in turn. That is tried again from time to time.
     pub no_gain: u64,
 }
 
@@ -89,11 +88,11 @@ impl From<&Caches> for domicile_caches_state {
     }
 }
 
-/// A pointer of C's that goes to the worker and back.
+/// A pointer from C that goes to the worker and back.
 struct Pointer(*mut c_void);
 
-// SAFETY: it is handed on and never followed here. The caller of `domicile_ship` promises that the work may use it on another
-// thread.
+// SAFETY: it is passed on and never followed here. The caller of `domicile_ship` promises that the work may use it on
+// another thread.
 unsafe impl Send for Pointer {}
 
 impl Pointer {
@@ -102,17 +101,17 @@ impl Pointer {
     }
 }
 
-/// Why the calling thread's last failed call for caches failed, in words; empty where none has. The words
-/// live until its next call fails, or one for slots or replicated data.
+/// The message of the calling thread's last failed call for caches, in words; empty if none has failed. It lives until
+/// the thread's next call fails, for caches, slots or replicated data.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_ship_message() -> *const c_char {
     words()
 }
 
-/// Starts a worker on each cache that the calling thread may use: of the outermost level of which the machine
-/// has several. With one cache there are no workers, and all work runs on its caller's thread.
+/// Starts a worker on each cache that the calling thread may use, at the outermost level of which the machine has
+/// several caches. With one cache there are no workers, and all work runs on its caller's thread.
 ///
-/// DOMICILE_UNAVAILABLE: the caches cannot be read, or a thread cannot be started; *caches is NULL then.
+/// DOMICILE_UNAVAILABLE: the caches cannot be read, or a thread cannot be started; *caches is then NULL.
 ///
 /// # Safety
 /// `caches` is null or points to a pointer.
@@ -126,10 +125,10 @@ pub unsafe extern "C" fn domicile_caches_start(caches: *mut *mut domicile_caches
     unsafe { make(caches, work) }
 }
 
-/// Gives up the caches. The workers end with the last home. NULL is allowed.
+/// Releases the caches. The workers end with the last home. NULL is allowed.
 ///
 /// # Safety
-/// `caches` is null or was made by `domicile_caches_start` and not yet ended, and nobody else uses it.
+/// `caches` is null or was made by `domicile_caches_start` and not yet ended, and no other thread uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_caches_end(caches: *mut domicile_caches) -> domicile_error {
     code(answer(|| {
@@ -141,10 +140,10 @@ pub unsafe extern "C" fn domicile_caches_end(caches: *mut domicile_caches) -> do
     }))
 }
 
-/// What became of the calls so far, and the cost of one.
+/// Reports the fate of the calls so far, and the cost of one.
 ///
 /// # Safety
-/// `caches` is null or alive; `state` is null or points to as many bytes as it says in `size`.
+/// `caches` is null or alive; `state` is null or points to as many bytes as its `size` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_caches_ask(
     caches: *const domicile_caches,
@@ -160,8 +159,8 @@ pub unsafe extern "C" fn domicile_caches_ask(
     }))
 }
 
-/// Gives data of so many bytes a cache: the one with the least data so far. Handles must be alive: these calls
-/// look nothing up.
+/// Assigns data of this many bytes to the cache with the least data so far. Handles must be alive: these calls do not
+/// check them.
 ///
 /// # Safety
 /// `caches` is null or alive; `home` is null or points to a pointer.
@@ -185,10 +184,10 @@ pub unsafe extern "C" fn domicile_home_create(
     unsafe { make(home, work) }
 }
 
-/// Gives the room in the cache back. NULL is allowed.
+/// Frees the room in the cache. NULL is allowed.
 ///
 /// # Safety
-/// `home` is null or was made by `domicile_home_create` and not yet destroyed, and nobody else uses it.
+/// `home` is null or was made by `domicile_home_create` and not yet destroyed, and no other thread uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_home_destroy(home: *mut domicile_home) -> domicile_error {
     code(answer(|| {
@@ -200,7 +199,7 @@ pub unsafe extern "C" fn domicile_home_destroy(home: *mut domicile_home) -> domi
     }))
 }
 
-/// The number of a home's cache, from 0; UINT32_MAX where home is NULL.
+/// The number of a home's cache, from 0; UINT32_MAX if home is NULL.
 ///
 /// # Safety
 /// `home` is null or alive.
@@ -210,22 +209,21 @@ pub unsafe extern "C" fn domicile_home_cache(home: *const domicile_home) -> u32 
     unsafe { home.as_ref() }.map_or(u32::MAX, |home| home.home.cache())
 }
 
-/// Calls work(argument) at the cache of its data, and returns when it has returned. Its value is put into
-/// *value, which may be NULL. Any thread may call, and work may ship other work.
+/// Calls work(argument) at the cache of its data, and returns when work has returned. Its value is stored in *value,
+/// which may be NULL. Any thread may call, and work may ship other work.
 ///
-/// Where shipping cannot pay, work runs on the caller's thread; domicile_caches_ask() counts why. Work must
-/// return: to leave it by longjmp, by pthread_exit or by a C++ exception ends the program or worse. It holds
-/// no lock that other shipped work waits for, and waits for no other thread that ships: there is one worker
-/// for each cache. A function in Rust that panics is DOMICILE_PANIC, with its words as the message. If the
-/// caller is cancelled (pthread_cancel) during the call, that takes effect after it has returned.
+/// If shipping cannot pay, work runs on the caller's thread; domicile_caches_ask() counts the reasons. Work must
+/// return: leaving it by longjmp, by pthread_exit or by a C++ exception ends the program or worse. It must hold no lock
+/// that other shipped work waits for, and must wait for no other thread that ships: there is one worker for each cache.
+/// A Rust function that panics is DOMICILE_PANIC, with its words as the message. If the caller is cancelled
+/// (pthread_cancel) during the call, that takes effect after it has returned.
 ///
-/// Workers block all signals but those of faults (SIGSEGV, SIGBUS, SIGFPE and the like), and a program that
-/// work starts inherits that: reset the mask first. Destroy no home while a call uses it, nor in an exit
-/// handler where work may call exit.
+/// Workers block all signals except those of faults (SIGSEGV, SIGBUS, SIGFPE and the like), and a program that work
+/// starts inherits the mask: reset it first. Destroy no home while a call uses it, nor in an exit handler if work may
+/// call exit.
 ///
 /// # Safety
-/// `home` is null or alive; `work` may be called with the argument by any thread; `value` is null or points to a
-/// pointer.
+/// `home` is null or alive; any thread may call `work` with the argument; `value` is null or points to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_ship(
     home: *const domicile_home,
@@ -248,7 +246,7 @@ pub unsafe extern "C" fn domicile_ship(
     }))
 }
 
-/// Ships a call of C's or Fortran's.
+/// Ships a call from C or Fortran.
 pub(crate) fn ship(
     home: &domicile_home,
     work: impl FnOnce(*mut c_void) -> *mut c_void + Send,

@@ -1,7 +1,7 @@
-//! Structures that begin with their size in the program, which may be of another version.
+//! Structures that begin with their size in the program, which may have been compiled for another version.
 //!
-//! A program that is older than the library has fewer fields (what is missing is 0, the default), one that
-//! is newer has more (they must be 0, since the library does not know what they ask for).
+//! A program older than the library has fewer fields: the missing ones are 0, the default. A newer program has more
+//! fields: these must be 0, since the library does not know their meaning.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -12,21 +12,21 @@ use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_NULL};
 /// A structure of C whose first field is its size.
 ///
 /// # Safety
-/// It is `repr(C)`, its first field is a `usize`, and all of it, padding excepted, is numbers.
+/// It is `repr(C)`, its first field is a `usize`, and everything in it except padding is numbers.
 pub unsafe trait Structure: Copy {
-    /// As C calls it.
+    /// Its name in C.
     const NAME: &'static str;
-    /// Its size in the first version that had it.
+    /// Its size in the first version that has it.
     const FIRST: usize = size_of::<Self>();
 }
 
-/// Sizes beyond this are not sizes of structures but memory that nobody has written.
+/// A larger size is not the size of a structure but uninitialized memory.
 const SIZE_MAX: usize = 4096;
 
-/// What C gave; none for null.
+/// Reads a structure from C; none for null.
 ///
 /// # Safety
-/// `from` is null or points to as many bytes as it says in `size`.
+/// `from` is null or points to as many bytes as its `size` says.
 pub unsafe fn read<T: Structure>(from: *const T) -> Result<Option<T>, Failure> {
     if from.is_null() {
         return Ok(None);
@@ -35,7 +35,7 @@ pub unsafe fn read<T: Structure>(from: *const T) -> Result<Option<T>, Failure> {
     let size = unsafe { size(from) }?;
     let known = size_of::<T>();
     if size > known {
-        // SAFETY: the caller points to `size` bytes.
+        // SAFETY: the caller's pointer is valid for `size` bytes.
         let beyond = unsafe { slice::from_raw_parts(from.cast::<u8>().add(known), size - known) };
         if beyond.iter().any(|&byte| byte != 0) {
             let text = format!(
@@ -46,19 +46,19 @@ pub unsafe fn read<T: Structure>(from: *const T) -> Result<Option<T>, Failure> {
         }
     }
     let mut all = std::mem::MaybeUninit::<T>::zeroed();
-    // SAFETY: there are that many bytes on both sides; any bytes are numbers, and those that are missing are 0.
+    // SAFETY: both sides have that many bytes; any bytes are valid numbers, and the missing ones are 0.
     Ok(Some(unsafe {
         std::ptr::copy_nonoverlapping(from.cast::<u8>(), all.as_mut_ptr().cast::<u8>(), size.min(known));
         all.assume_init()
     }))
 }
 
-/// Where a result goes: checked before the work, filled after it.
+/// The destination of a result: checked before the work, filled after it.
 pub struct Destination<T>(Option<NonNull<T>>);
 
 impl<T: Structure> Destination<T> {
     /// # Safety
-    /// `to` is null or points to as many bytes as it says in `size`, until it is filled.
+    /// `to` is null or points to as many bytes as its `size` says, until it is filled.
     pub unsafe fn new(to: *mut T) -> Result<Destination<T>, Failure> {
         let to = NonNull::new(to);
         if let Some(to) = to {
@@ -68,7 +68,7 @@ impl<T: Structure> Destination<T> {
         Ok(Destination(to))
     }
 
-    /// As `new`, where there must be one.
+    /// As `new`, but null is an error.
     ///
     /// # Safety
     /// As for `new`.
@@ -81,13 +81,13 @@ impl<T: Structure> Destination<T> {
         unsafe { Destination::new(to) }
     }
 
-    /// Writes what was found, but not the size; what one of the two does not know of stays as it is.
+    /// Writes the result without the size; fields that one of the two versions does not know stay unchanged.
     pub fn fill(self, value: &T) {
         let Some(to) = self.0 else {
             return;
         };
-        // SAFETY: `new` was promised as many bytes as the size says, and checked that it says enough to hold one; only
-        // what both know of is copied.
+        // SAFETY: `new` was promised as many bytes as the size says, and checked that the size is valid; only fields
+        // that both versions know are copied.
         unsafe {
             let to = to.as_ptr().cast::<u8>();
             let size = to.cast::<usize>().read_unaligned().min(size_of::<T>());
@@ -101,12 +101,12 @@ impl<T: Structure> Destination<T> {
     }
 }
 
-/// The size that a structure says it has.
+/// The size that a structure states.
 ///
 /// # Safety
-/// `at` points to as many bytes as it says in `size`.
+/// `at` points to as many bytes as its `size` says.
 unsafe fn size<T: Structure>(at: *const T) -> Result<usize, Failure> {
-    // SAFETY: the size comes first, so it is within what the caller points to.
+    // SAFETY: the size is the first field, so the caller's pointer is valid for it.
     let size = unsafe { at.cast::<usize>().read_unaligned() };
     if (T::FIRST..=SIZE_MAX).contains(&size) {
         return Ok(size);
@@ -128,7 +128,7 @@ mod tests {
         new: u64,
     }
 
-    // SAFETY: it is as asked.
+    // SAFETY: it meets the requirements.
     unsafe impl Structure for Thing {
         const NAME: &'static str = "thing";
         const FIRST: usize = 16;
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn what_an_older_program_does_not_know_is_zero_and_stays() {
         let mut older = thing(16);
-        // SAFETY: it is larger than it says.
+        // SAFETY: it is larger than its size says.
         let read = unsafe { read(&raw const older) }.unwrap().unwrap();
         assert_eq!((read.old, read.new), (1, 0));
         // SAFETY: as above.
@@ -173,7 +173,7 @@ mod tests {
             known: thing(size_of::<Newer>()),
             beyond: 0,
         };
-        // SAFETY: it is as large as it says.
+        // SAFETY: it is as large as its size says.
         let taken = unsafe { read((&raw const newer).cast::<Thing>()) };
         assert_eq!(taken.unwrap().unwrap().new, 2);
         newer.beyond = 1;
@@ -191,7 +191,7 @@ mod tests {
     fn a_size_that_was_forgotten_is_refused() {
         for size in [0, 8, 5000, usize::MAX] {
             let mut wrong = thing(size);
-            // SAFETY: what is beyond the size itself is not read for these sizes.
+            // SAFETY: for these sizes only the size itself is read.
             let read = unsafe { read(&raw const wrong) };
             assert!(read.unwrap_err().message.to_str().unwrap().contains("sizeof(thing)"));
             // SAFETY: as above.

@@ -3,14 +3,14 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `application` | what cache there is, by which means |
-//! | `slot`, `group`, `data_set` | a part of the caches, who uses data, what data |
+//! | `application` | the available cache, and the means to divide it |
+//! | `slot`, `group`, `data_set` | a part of the caches, the threads that use data, the data |
 //! | `memory` | memory that has a slot's colors from the start |
-//! | `structures` | what goes in and comes out |
-//! | `handles` | what C holds in its hands |
+//! | `structures` | inputs and outputs |
+//! | `handles` | the handles that C holds |
 //! | `terms` | the safe library in C's terms |
 //!
-//! Any thread may call at any time: all that is shared is behind a lock or within `live`, which has its own.
+//! Any thread may call at any time: all shared state is behind a lock or within `live`, which has its own locks.
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
 pub mod application;
@@ -46,31 +46,31 @@ pub struct domicile_thread_group(());
 pub struct domicile_data_set(());
 
 thread_local! {
-    /// What the thread's last call that failed said.
+    /// The message of the thread's last failed call.
     static SAID: RefCell<Cow<'static, CStr>> = const { RefCell::new(Cow::Borrowed(c"")) };
 }
 
-/// Why the caller's last call for slots that failed did, in words for people; empty where none has.
-/// It lives until the next one of the same thread fails.
+/// The message of the calling thread's last failed call for slots, in words for people; empty if none has failed. It
+/// lives until the thread's next call fails, for slots, replicated data or caches.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_message() -> *const c_char {
     words()
 }
 
-/// What the thread's last call that failed said.
+/// The message of the thread's last failed call.
 pub(crate) fn words() -> *const c_char {
-    // The words stay where they are until the next failure takes their place, as the header says. A thread that is
-    // about to end has none.
+    // The text stays in place until the next failure replaces it, as the header says. A thread that is about to end has
+    // none.
     SAID.try_with(|said| said.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// Keeps words for the caller that come without a failure.
+/// Keeps a message for the caller without a failure.
 pub(crate) fn say(text: String) {
     let said = Failure::saying(DOMICILE_OK, text).message;
     let _ = SAID.try_with(|before| before.replace(said));
 }
 
-/// Lets no panic out, and keeps the words of a failure for its thread, which is not cancelled meanwhile.
+/// Turns a panic into an error, and keeps the message of a failure for its thread, which is not cancelled meanwhile.
 pub(crate) fn answer<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, domicile_error> {
     let _uncancelled = Uncancelled::begin();
     guarded(work).map_err(|failure| {
@@ -80,12 +80,12 @@ pub(crate) fn answer<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, 
     })
 }
 
-/// As C has it.
+/// The result as C sees it.
 pub(crate) fn code(done: Result<(), domicile_error>) -> domicile_error {
     done.err().unwrap_or(DOMICILE_OK)
 }
 
-/// Makes something whose handle goes where `to` points; null is put there where it fails.
+/// Makes something and stores its handle at `to`; stores null if that fails.
 ///
 /// # Safety
 /// `to` is null or points to a pointer.
@@ -95,7 +95,7 @@ pub(crate) unsafe fn make<C>(to: *mut *mut C, work: impl FnOnce() -> Result<*mut
             let text = c"the last argument is NULL: say where to put the new handle";
             return Err(Failure::new(domicile_error::DOMICILE_NULL, text));
         }
-        // SAFETY: the caller's promise; what lies there may never have been written.
+        // SAFETY: the caller's promise; the memory may be uninitialized.
         unsafe { to.write(std::ptr::null_mut()) };
         let made = work()?;
         // SAFETY: as above.

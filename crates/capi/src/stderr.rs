@@ -1,9 +1,9 @@
-//! What this library says on standard error, where nothing else can carry it.
+//! Messages on standard error, where there is no other way to report them.
 
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Prints a line. Where it cannot be written there is nobody to say so to, and the program goes on.
+/// Prints a line. If it cannot be written, it is lost, and the program continues.
 pub(crate) fn say(text: Arguments) {
     let _ = std::io::stderr().write_fmt(format_args!("domicile: {text}\n"));
 }

@@ -1,7 +1,7 @@
-//! `domicile_parallel_loop` of `domicile/summary.h`: hands on what a program says of a parallel loop to whoever asked.
+//! `domicile_parallel_loop` of `domicile/summary.h`: passes a program's summary of a parallel loop to the listeners.
 //!
-//! That is `domicile record` (as a client request, each summary once), or the run-time of `domicile run` (as the same
-//! call, found by name). Where nobody asked the call is over after a look at one variable.
+//! The listeners are `domicile record` (as a client request, each summary once) and the run-time of `domicile run` (as
+//! the same call, found by name). Without a listener the call only reads one variable.
 
 mod recorder;
 
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use live::summaries::domicile_loop;
 use sys::cancellation::Uncancelled;
 
-/// The call in the run-time of `domicile run`, which loads it into programs.
+/// The function in the run-time that `domicile run` loads into programs.
 type Run = unsafe extern "C-unwind" fn(*const domicile_loop);
 #[cfg(not(miri))]
 const RUN: &std::ffi::CStr = c"domicile_run_parallel_loop";
@@ -33,9 +33,9 @@ fn listeners() -> Listeners {
 
 #[cfg(not(miri))]
 fn run() -> Option<Run> {
-    // SAFETY: a search through what is loaded, for a name that ends in a zero.
+    // SAFETY: this searches the loaded objects for a name that ends in a zero.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, RUN.as_ptr()) };
-    // SAFETY: the run-time defines the function of this name so, and nobody else uses the name.
+    // SAFETY: the run-time defines the function of this name with this type, and nothing else uses the name.
     (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut libc::c_void, Run>(found) })
 }
 
@@ -44,20 +44,20 @@ fn run() -> Option<Run> {
     None
 }
 
-/// Says how a parallel loop uses its arrays; see `domicile/summary.h`.
+/// Describes how a parallel loop uses its arrays; see `domicile/summary.h`.
 ///
 /// # Safety
-/// As [`live::summaries::taken`] asks.
+/// As [`live::summaries::taken`] requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn domicile_parallel_loop(from: *const domicile_loop) {
     let listeners = listeners();
     if let Some(run) = listeners.run {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise, passed on.
         unsafe { run(from) };
     }
     if listeners.recorder {
         let _uncancelled = Uncancelled::begin();
-        // A panic ends here: the recording lacks a summary, the program is as it was.
+        // A panic ends here: the recording lacks a summary, and the program is unaffected.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the caller's promise.
             recorder::describe(unsafe { live::summaries::taken(from) });

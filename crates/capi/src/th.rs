@@ -1,25 +1,23 @@
 //! The paper's three calls (section 3.1), with state for the whole program; `domicile/th.h` is
 //! generated from this file.
 //!
-//! They return nothing, so what cannot be done ends the program with a message: a thread is never
-//! lost without a word. What can be left undone without harm (`th_init` or `th_run` by a running
-//! thread) is left undone, with a message on stderr, and `domicile_th_error` reports it.
+//! They return nothing. A failure that would lose a thread ends the program with a message. A failure that does no harm
+//! (`th_init` or `th_run` by a running thread) leaves the call undone, with a message on stderr, and
+//! `domicile_th_error` reports it.
 
 use std::ffi::{c_int, c_void};
 
 use crate::call::Call;
 use crate::program::{PROGRAM, end_without_function};
 
-/// Set the bytes of a block in each dimension, and how many bins to be ready for.
+/// Set the bytes of a block in each dimension, and the expected number of bins.
 ///
-/// 0 is the default. For blocksize, that is a block whose sides add up to the cache that this
-/// program really gets, shared among the dimensions that the first thread has (its hints that are
-/// not 0), or to what the TLB reaches where that is less. For hashsize, it is a table that grows as
-/// needed; more bins than were asked for cost time once, no more.
+/// 0 is the default. For blocksize, that is a block whose sides add up to the cache that this program actually gets,
+/// shared among the dimensions that the first thread has (its hints that are not 0), or to the TLB's reach if that is
+/// smaller. For hashsize, it is a table that grows as needed; more bins than expected only cost time once.
 ///
-/// May be called more than once, or not at all. Threads that are pending keep the blocks they have,
-/// and run before those that are forked from now on. Called by a running thread it does nothing but
-/// say so on stderr.
+/// May be called more than once, or not at all. Pending threads keep their blocks, and run before those that are forked
+/// from now on. A call by a running thread has no effect except a message on stderr.
 ///
 /// # Safety
 /// One thread of the operating system calls at a time, running threads excepted.
@@ -31,16 +29,15 @@ pub unsafe extern "C" fn th_init(blocksize: usize, hashsize: usize) {
 
 /// Fork a thread that will call f(arg1, arg2).
 ///
-/// The hints are addresses of memory that it will use: threads whose hints lie in the same blocks
-/// run together, in the order of their forks. A hint of 0 is a dimension that is absent: with two
-/// hints hint3 is 0, with one hint2 as well. A running thread may fork: such threads run in the
-/// same th_run.
+/// The hints are addresses of memory that it will use: threads whose hints lie in the same blocks run together, in the
+/// order of their forks. A hint of 0 marks an absent dimension: with two hints hint3 is 0, with one hint2 as well. A
+/// running thread may fork: such threads run in the same th_run.
 ///
 /// If there is no memory, or f is 0, the program ends with a message: no thread is lost.
 ///
 /// # Safety
-/// One thread of the operating system calls at a time, running threads excepted; `f` may be called
-/// with these arguments until the threads are forgotten.
+/// One thread of the operating system calls at a time, running threads excepted; `f` may be called with these arguments
+/// until the threads are forgotten.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn th_fork(
     f: Option<unsafe extern "C-unwind" fn(*mut c_void, *mut c_void)>,
@@ -60,12 +57,12 @@ pub unsafe extern "C" fn th_fork(
 
 /// Run all threads that have been forked, then return.
 ///
-/// With keep = 0 they are forgotten, else they are there to be run again by the next th_run. Called
-/// by a running thread it does nothing but say so on stderr.
+/// With keep = 0 they are then forgotten; otherwise the next th_run runs them again. A call by a running thread has no
+/// effect except a message on stderr.
 ///
 /// # Safety
-/// One thread of the operating system calls at a time, running threads excepted; what was promised
-/// of the functions holds.
+/// One thread of the operating system calls at a time, running threads excepted; the promises made for the functions
+/// hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn th_run(keep: c_int) {
     // SAFETY: the caller's promise.

@@ -56,7 +56,7 @@ pub struct Commons {
     pub notes: Vec<String>,
     /// Differences that Valgrind makes.
     pub differences: Differences,
-    /// Which loads addresses come from.
+    /// The loads that addresses come from.
     pub dependences: Dependences,
 }
 
@@ -82,7 +82,7 @@ pub struct AddressSpace {
     /// By Valgrind's numbers, which are used again.
     pub(crate) runners: Vec<Option<Runner>>,
     pub(crate) current: usize,
-    /// The current thread's [`Runner::carried`], which is out of date meanwhile.
+    /// The current thread's [`Runner::carried`], whose copy there is stale meanwhile.
     pub(crate) carried: u64,
     /// By the tool's numbers.
     stacks: HashMap<u64, CallStack>,
@@ -97,14 +97,14 @@ pub struct AddressSpace {
     /// Windows that had begun when the last slot was decoded.
     window: u32,
     paces: Paces,
-    /// Of the program that it interprets.
+    /// Lines of the program that it interprets.
     pub(crate) lines: Lines,
 }
 
 /// A stack that the tool announced.
 struct CallStack {
     pcs: Arc<[u64]>,
-    /// The trace's number, which is of one process: a child takes its own when it first uses the stack.
+    /// The trace's number, which belongs to one process: a child gets its own when it first uses the stack.
     id: Option<StackId>,
 }
 
@@ -208,7 +208,7 @@ impl AddressSpace {
         child
     }
 
-    /// No more words will come: everything that is still to be written is written.
+    /// No more words will come: writes everything that is pending.
     pub fn end(&mut self, out: &mut Output) {
         self.write_paces(out);
         for tid in 0..self.runners.len() {
@@ -224,7 +224,7 @@ impl AddressSpace {
         self.runners.iter().flatten().filter(|r| !r.ended).map(|r| r.id)
     }
 
-    /// Takes in the words of a slot. The error says where they stop making sense.
+    /// Decodes the words of a slot. The error is the index of the first invalid word.
     pub fn decode(
         &mut self,
         words: &[u64],
@@ -237,7 +237,7 @@ impl AddressSpace {
             out.run_by(runner.id);
         }
         let mut words = Cow::Borrowed(words);
-        // As far as superblocks are at their lines.
+        // Up to here superblocks have their lines.
         let mut placed = 0;
         let mut at = 0;
         while let Some(&word) = words.get(at) {
@@ -265,7 +265,7 @@ impl AddressSpace {
                 _ => return Err(at),
             }
         }
-        // A window may be all that there is of a loop: it is looked at as closely as a run's beginning.
+        // A window may contain a whole loop: its beginning is examined as closely as that of the run.
         if self.window != out.window() {
             self.window = out.window();
             self.slots = 1;
@@ -277,7 +277,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Plays the superblocks of a slot that was decoded.
+    /// Plays the superblocks of a decoded slot.
     fn play(&mut self, words: &[u64]) {
         let forward = Forward::here();
         let mut play = Play::new(forward);
@@ -308,7 +308,7 @@ impl AddressSpace {
                         return;
                     };
                     at += payload.len();
-                    // Another thread has registers of its own.
+                    // Another thread has its own registers.
                     if kind == record::THREAD {
                         play = Play::new(forward);
                     }
@@ -318,7 +318,7 @@ impl AddressSpace {
         }
     }
 
-    /// Says of the sites of all superblocks how long their instructions took in the samples.
+    /// Writes how long the instructions around the sites of all superblocks took in the samples.
     fn write_paces(&self, out: &mut Output) {
         for (number, taken) in self.paces.all() {
             let Some(block) = self.blocks.get(number).filter(|block| block.named) else {
@@ -513,7 +513,7 @@ impl AddressSpace {
             .ok()
             .filter(|tid| *tid < 1 << 16)
             .ok_or(Malformed)?;
-        // Its work before it has a line of its own counts for the line of the thread that made it.
+        // Until it has its own line, its work counts for the line of the thread that made it.
         let Runner { id: by, at_lines, .. } = self.current()?.clone();
         let thread = Thread {
             process: self.process,

@@ -1,4 +1,4 @@
-//! Which memory belongs to whom: the heap's blocks and the mappings of an address space.
+//! Ownership of memory: the heap's blocks and the mappings of an address space.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -48,14 +48,14 @@ impl Allocations {
         Some(Event::Free { addr })
     }
 
-    /// A block was not freed after all.
+    /// A block was not freed after all, because its realloc failed.
     pub fn restore(&mut self, addr: u64) -> Option<Event> {
         let (_, owned) = self.freed.take().filter(|(at, _)| *at == addr)?;
         self.heap.insert(addr, owned);
         Some(event(addr, owned))
     }
 
-    /// A mapping, over whatever was there.
+    /// Adds a mapping, which replaces older ones in its range.
     pub fn map(&mut self, addr: u64, bytes: u64, stack: StackId, kind: Allocation) -> Vec<Event> {
         let mut events = self.unmap(addr, bytes);
         if bytes > 0 {
@@ -66,8 +66,8 @@ impl Allocations {
         events
     }
 
-    /// All that is allocated now, mappings first, as a forked child begins with it; at most
-    /// `most`, the larger ones.
+    /// Everything that is allocated now, mappings first, as a forked child inherits it; at most `most`, the larger
+    /// ones.
     pub fn all(&self, most: usize) -> Vec<Event> {
         let mut heap: Vec<_> = self.heap.iter().collect();
         heap.sort_unstable_by_key(|(addr, owned)| (std::cmp::Reverse(owned.bytes), **addr));
@@ -79,7 +79,7 @@ impl Allocations {
             .collect()
     }
 
-    /// The end of the mappings of a range; the parts outside of the range stay mapped.
+    /// Ends the mappings of a range; their parts outside the range stay.
     pub fn unmap(&mut self, addr: u64, bytes: u64) -> Vec<Event> {
         let end = addr.saturating_add(bytes);
         let hit: Vec<(u64, Owned)> = self

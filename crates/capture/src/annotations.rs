@@ -10,7 +10,7 @@ use crate::wire::slots;
 const SUMMARY_BYTES: u64 = 1 << 20;
 
 impl AddressSpace {
-    /// A piece of a summary; the whole of it with the last. Bytes that are not UTF-8 are replaced.
+    /// Adds a piece of a summary; returns the summary with the last piece. Bytes that are not UTF-8 are replaced.
     pub(crate) fn summary(&mut self, bytes: u64, before: u64, piece: &[u8]) -> Result<Option<String>, Malformed> {
         if before == 0 {
             self.summary.clear();

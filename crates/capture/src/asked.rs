@@ -8,7 +8,7 @@ use trace::{Chosen, Header, TraceError, Writer};
 use crate::ending::ENDED_WITH;
 use crate::options::{CaptureError, Options};
 
-/// Of lines that warm caches: their table takes half as much memory again.
+/// The most bytes of lines that warm caches: their table takes half as much memory again.
 const WARM_MOST: u64 = 1 << 30;
 
 pub fn check(options: &Options) -> Result<(), CaptureError> {
@@ -41,16 +41,15 @@ pub fn check(options: &Options) -> Result<(), CaptureError> {
 const ORIGIN: &str = "record";
 const BROKE_OFF: &str = "; ";
 
-/// Has the trace say that the run broke off, and how.
+/// Marks the trace as broken off, with the reason.
 pub fn mark(header: &mut Header, broke: &str) {
     header.origin = format!("{ORIGIN}{BROKE_OFF}{broke}");
 }
 
-/// The way in which the trace's run broke off: it holds the recording until then. `None` if it ended in good order, as
-/// far as the trace says.
+/// How the trace's run broke off: the trace ends there. `None` if it ended normally, as far as the trace says.
 pub fn broke_off(header: &Header) -> Option<&str> {
     let broke = header.origin.strip_prefix(ORIGIN)?.strip_prefix(BROKE_OFF)?;
-    // In older traces a status other than 0 alone.
+    // Older traces contain only a status other than 0.
     let status = broke.strip_prefix(ENDED_WITH);
     let only_a_status = status.is_some_and(|status| status.parse::<i32>().is_ok());
     (!only_a_status).then_some(broke)

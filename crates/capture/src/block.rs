@@ -27,11 +27,11 @@ pub struct Exit {
     pub refs: u16,
     pub insns: u16,
     marked: bool,
-    /// It is left by a branch that may go the other way.
+    /// A branch that may go the other way leaves it.
     pub conditional: bool,
-    /// It is the end, and goes to a place that is known only then.
+    /// It is the end, with a target that is known only at run time.
     pub indirect: bool,
-    /// The values that decide which way it goes.
+    /// The values that decide the branch.
     pub origin: Origin,
 }
 
@@ -43,7 +43,7 @@ struct Instruction {
     site: SiteId,
 }
 
-/// The source of a value: the tool's word (`capture/valgrind/flow.c`).
+/// The source of a value: a word from the tool (`capture/valgrind/flow.c`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin(u64);
 
@@ -75,7 +75,7 @@ pub struct Flow {
     pub data: Origin,
 }
 
-/// A register that has come to hold something else.
+/// A register that received a new value.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterWrite {
     pub insn: u16,
@@ -105,12 +105,12 @@ pub struct Blocks {
 /// Numbers from here on are of copies for lines. The tool's are below.
 const AT_LINES: usize = 1 << 31;
 
-/// The descriptor violates the language of descriptors.
+/// The descriptor violates the format.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed;
 
 impl Blocks {
-    /// Takes in a descriptor (`record::BLOCK`).
+    /// Adds a descriptor (`record::BLOCK`).
     pub fn define(&mut self, payload: &[u64]) -> Result<(), Malformed> {
         let [number, counts, rest @ ..] = payload else {
             return Err(Malformed);
@@ -152,7 +152,7 @@ impl Blocks {
             if insn >= insns || insn + 1 < before || size == 0 {
                 return Err(Malformed);
             }
-            // At most some hundred instructions make a superblock; more are carried by no template.
+            // A superblock has at most some hundred instructions; no template carries more.
             let step = (insn + 1 - before).min(255) as u8;
             before = insn + 1;
             self.templates.push(Ref {
@@ -218,7 +218,7 @@ impl Blocks {
         }
     }
 
-    /// The number of the copy of a superblock that has sites of its own, for a line; `None` if there is no such superblock.
+    /// The number of a superblock's copy for a line, which has its own sites; `None` if there is no such superblock.
     pub fn at_line(&mut self, number: u32, line: u32) -> Option<u32> {
         if let Some(known) = self.numbers_at_lines.get(&(number, line)) {
             return Some(*known);

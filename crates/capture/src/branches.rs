@@ -1,20 +1,20 @@
-//! Branches that a processor foretells wrongly: those of samples, foretold as processors do it.
+//! Branches that a processor mispredicts: the branches of samples, with a simulated predictor.
 //!
-//! Which way a branch went is known from where its superblock was left, and from the superblock after it. A predictor
-//! like those of today's processors foretells each from the branches before it: perceptrons of hashed histories (Jiménez and Lin,
-//! HPCA 2001; Tarjan and Skadron, TACO 2005) for conditional ones, and tagged targets by path (Seznec and Michaud, JILP
-//! 2006) for indirect ones. It is taken to know where returns go. It is smaller than theirs and sees samples only, so that it is
-//! wrong a little more often.
+//! The direction of a branch follows from the place where its superblock was left, and from the next superblock. A
+//! predictor like those of today's processors predicts each branch from the branches before it: perceptrons of hashed
+//! histories (Jiménez and Lin, HPCA 2001; Tarjan and Skadron, TACO 2005) for conditional ones, and tagged targets by
+//! path (Seznec and Michaud, JILP 2006) for indirect ones. Returns are assumed to be predicted correctly. It is smaller
+//! than real predictors and sees only samples, so it is wrong a little more often.
 //!
-//! A misprediction is put down to the site of the reference after it, with the loads that decide which way the branch goes.
+//! A misprediction is attributed to the site of the next reference, with the loads that decide the branch.
 
 use std::collections::HashMap;
 
 use trace::{Misprediction, SiteId};
 
-/// Branches of a sample that only teach: the history before it is of another place.
+/// Branches of a sample that only train: the history before them is from another place.
 const LEARNING: u32 = 128;
-/// Sites with fewer are left out.
+/// Sites with fewer mispredictions are left out.
 const LEAST_PER_1024: u64 = 4;
 /// Loads that branches before a site's reference wait for.
 const MOST: usize = 4;
@@ -30,7 +30,7 @@ struct Seen {
     on: Vec<(SiteId, u64)>,
 }
 
-/// Of all processes of a recording.
+/// The branches of all processes of a recording.
 #[derive(Default)]
 pub struct Branches {
     predictor: Predictor,
@@ -38,12 +38,12 @@ pub struct Branches {
     /// Mispredictions since the last reference, and the loads that the last of them waits for.
     count: u64,
     on: Vec<SiteId>,
-    /// Branches that still only teach.
+    /// Branches that will still only train.
     learning: u32,
 }
 
 impl Branches {
-    /// The branches that follow are of another place or thread; `far`: the branches before them have not been seen.
+    /// The next branches are from another place or thread; `far`: the branches before them have not been seen.
     pub fn begin(&mut self, far: bool) {
         self.count = 0;
         self.on.clear();
@@ -102,7 +102,7 @@ impl Branches {
             if per_1024 < LEAST_PER_1024 {
                 return None;
             }
-            // A load that few of them wait for is chance.
+            // Few of them wait for this load: that is chance.
             seen.on.retain(|(_, times)| times * 4 >= seen.mispredicted);
             seen.on
                 .sort_unstable_by_key(|&(load, times)| (std::cmp::Reverse(times), load));
@@ -121,12 +121,12 @@ impl Branches {
     }
 }
 
-/// Branches that each table looks back on.
+/// The branches that each table remembers.
 const HISTORIES: [u32; 8] = [0, 3, 6, 12, 24, 48, 96, 128];
 /// Targets of indirect branches by the whole path to them, by its end, and by the branch alone.
 const PATHS: [u64; 3] = [u64::MAX, 0xf_ffff, 0];
 const ENTRIES: usize = 1 << 13;
-/// Weights are trained until they say so much more than nothing.
+/// Weights are trained until their sum exceeds this.
 const SURE: i32 = 24;
 const WEIGHT_MOST: i8 = 63;
 

@@ -1,11 +1,11 @@
-//! How many clocks this processor takes for the instructions that programs wait for most.
+//! The clocks that this processor takes for the instructions that programs wait for most.
 //!
-//! The tool follows which instructions wait for which (`latency.c`); what each takes differs from processor to processor
-//! (a floating-point addition: four clocks on Intel's Skylake, three on AMD's Zen 4, two on Zen 5). A chain of each class
-//! is timed against one of integer additions, which take one clock on all of them; a loop whose code crosses a line, against the same loop
-//! within one.
+//! The tool follows the dependences between instructions (`latency.c`); the clocks of each instruction differ between
+//! processors (a floating-point addition: four on Intel's Skylake, three on AMD's Zen 4, two on Zen 5). A chain of each
+//! class is timed against one of integer additions, which take one clock on all of them. A loop whose code crosses a
+//! line is timed against the same loop within one.
 
-/// How often the chains are timed where another program is on the core, and how much later.
+/// How often the chains are timed if another program uses the core, and the time between.
 #[cfg(target_arch = "x86_64")]
 const TRIES: usize = 8;
 #[cfg(target_arch = "x86_64")]
@@ -26,8 +26,8 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Of this processor, in some milliseconds; none if the chains are not written for it, or if something else runs on the
-    /// core all the time.
+    /// Those of this processor, in some milliseconds; none if the chains are not written for it, or if something else
+    /// runs on the core all the time.
     #[cfg(target_arch = "x86_64")]
     pub fn here() -> Option<Clocks> {
         for _ in 0..TRIES {
@@ -52,8 +52,9 @@ impl Clocks {
         })
     }
 
-    /// A processor may take so long. Another program on the core's other thread makes a chain of additions, which wants a
-    /// unit in each clock, take twice as long and the others hardly longer: all then seem to take half as many clocks.
+    /// The most clocks that a processor may take. Another program on the core's other thread makes a chain of
+    /// additions, which needs a unit in each clock, take twice as long and the others hardly longer: all of these then
+    /// seem to take half as many clocks.
     fn is_plausible(self) -> bool {
         self.load >= LOAD_LEAST && self.multiply >= 3 && self.float_multiply >= 2 && self.locked >= 4
     }
@@ -106,10 +107,10 @@ pub fn code_line() -> Option<u64> {
     None
 }
 
-/// Clocks that a load waits for the store of its word, from when the value is there.
+/// Clocks that a load waits for the store of its word, once the value is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// The store writes the same place again and again: some processors then pass the value on as they do in registers.
+    /// The store writes the same place repeatedly: some processors then forward the value as in registers.
     pub in_place: u64,
     pub elsewhere: u64,
 }
@@ -121,7 +122,8 @@ impl Forward {
         elsewhere: 4,
     };
 
-    /// Of this processor; the usual ones if the chains are not written for it, or if something else runs on the core all the time.
+    /// Those of this processor; the usual ones if the chains are not written for it, or if something else runs on the
+    /// core all the time.
     #[cfg(target_arch = "x86_64")]
     pub fn here() -> Forward {
         use std::sync::OnceLock;
@@ -129,7 +131,7 @@ impl Forward {
         *FORWARD.get_or_init(|| (0..TRIES).find_map(|_| Forward::timed()).unwrap_or(Self::USUAL))
     }
 
-    /// None if another program on the core's other thread makes all chains look shorter: that of loads tells.
+    /// None if another program on the core's other thread makes all chains look shorter: the chain of loads shows that.
     #[cfg(target_arch = "x86_64")]
     fn timed() -> Option<Forward> {
         use sys::instructions::Chain;
@@ -156,7 +158,8 @@ fn seconds(run: impl FnOnce()) -> f64 {
     begin.elapsed().as_secs_f64()
 }
 
-/// The processor's frequency and its other thread change over a recording's first milliseconds, and hardly within a pair.
+/// The median of pairs: frequency and the other thread change over a recording's first milliseconds, but hardly within
+/// a pair.
 #[cfg(target_arch = "x86_64")]
 fn median_of_pairs(pair: impl Fn() -> f64) -> f64 {
     const PAIRS: usize = 31;
@@ -169,7 +172,7 @@ fn median_of_pairs(pair: impl Fn() -> f64) -> f64 {
 #[cfg(target_arch = "x86_64")]
 const MOST: u64 = 999;
 
-/// How often longer a chain takes than one of additions.
+/// How many times as long a chain takes as one of additions.
 #[cfg(target_arch = "x86_64")]
 fn clocks(kind: sys::instructions::Chain) -> Option<u64> {
     use sys::instructions::{Chain, chain};
@@ -183,7 +186,7 @@ fn clocks(kind: sys::instructions::Chain) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Figures that another program on the core disturbed are told from figures that processors have.
+    /// Figures that another program on the core disturbed are distinguished from figures that processors have.
     #[test]
     fn figures_that_no_processor_has_are_not_taken() {
         let of = |[load, multiply, float_add, float_multiply, locked]: [u64; 5]| Clocks {

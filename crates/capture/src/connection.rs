@@ -25,7 +25,7 @@ pub struct Ring {
     pub taken: u64,
     pub opened: bool,
     ended: bool,
-    /// True once the unpublished rest of the present slot was taken, which is done last.
+    /// True once the unpublished rest of the current slot was taken, which happens last.
     rest_taken: bool,
     pub fault: Option<&'static str>,
 }
@@ -49,11 +49,11 @@ impl Ring {
         self.peer.as_ref().filter(|_| !self.ended)
     }
 
-    /// Takes the messages that have come. They only wake the recorder: their content is in the shared memory.
+    /// Takes the messages that have arrived. They only wake the recorder: their content is in the shared memory.
     pub fn listen(&mut self) {
         self.hear();
         let published = self.page(wire::CONTROL_PUBLISHED);
-        // More than there are slots would be a lie.
+        // More than the number of slots would be invalid.
         self.published = published.clamp(self.published, self.taken + SLOTS as u64);
     }
 
@@ -116,7 +116,7 @@ impl Ring {
             memory.copy_words(slot_at(self.taken), count.min(SLOT_WORDS as u64) as usize, words);
             self.taken += 1;
             if let Some(peer) = &self.peer {
-                // If it is gone its end shows at the next message.
+                // If the process is gone, the next message shows that.
                 let _ = peer.send(&[1]);
             }
             return true;
@@ -130,10 +130,10 @@ impl Ring {
         false
     }
 
-    /// Words of the slot after those that were published: all that was written before the process was killed, or
-    /// before now if it still runs.
+    /// Words in the slot after the published ones: everything that was written before the process was killed, or until
+    /// now if it still runs.
     fn begun(&self) -> usize {
-        // A running process may publish a slot in between, and no more than that: it gets none back.
+        // A running process may publish one slot in between, and no more: it gets none back.
         for _ in 0..SLOTS {
             let mut cursor = self.in_slots(self.page(wire::CONTROL_CURSOR));
             if cursor.is_none() {
@@ -147,7 +147,7 @@ impl Ring {
         0
     }
 
-    /// Which slot an address of the program's lies in, and words before it there.
+    /// The slot that contains an address of the program's, and the words before it there.
     fn in_slots(&self, address: u64) -> Option<(usize, usize)> {
         let words = usize::try_from(address.checked_sub(self.page(wire::CONTROL_SLOTS))? / 8).ok()?;
         (words < SLOTS * SLOT_WORDS).then_some((words / SLOT_WORDS, words % SLOT_WORDS))
@@ -162,7 +162,7 @@ impl Ring {
         self.ended
     }
 
-    /// Ends the connection: the process goes on unrecorded, and gets no slot back.
+    /// Ends the connection: the process continues unrecorded, and gets no slot back.
     pub fn hang_up(&mut self) {
         self.peer = None;
         self.ended = true;

@@ -1,4 +1,4 @@
-//! How long is recorded: when the time is up, or somebody asked for it, the recording ends, and the program with it.
+//! The length of a recording: when the time is up, or the user asks, the recording and the program end.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ const INT: i32 = 2;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
-/// How long a program that was asked to end may take for it.
+/// How long a program may take to end after a request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A program that was interrupted gets these if it goes on for so long. Its user waits.
+/// The signals for an interrupted program that continues, and their times. Its user waits.
 const INSISTING: [(Duration, i32); 2] = [(Duration::from_secs(2), TERM), (Duration::from_secs(4), KILL)];
 
 /// The end of a recording that has one.
 pub struct Deadline {
     duration: Option<Duration>,
-    /// Recording ends so long after the start, even if it began late.
+    /// Recording ends this long after the start, even if it began late.
     within: Option<Duration>,
     started: Instant,
     since: Option<Instant>,
@@ -30,15 +30,15 @@ struct Over {
     at: Instant,
     /// The time was up, and the program was asked to end.
     asked: bool,
-    /// The signals that it gets if it goes on, and their times.
+    /// The signals that it gets if it continues, and their times.
     next: Vec<(Duration, i32)>,
-    /// Interrupted once more: nothing of the recording is wanted.
+    /// Interrupted again: the user does not want the recording.
     given_up: bool,
 }
 
 impl Deadline {
-    /// Recording lasts for `duration`, and where it begins late ends all the same when it is `within` from now, if a tenth
-    /// of that has passed since. `interrupts`: an interrupt (SIGINT) ends it.
+    /// Recording lasts for `duration`; if it begins late, it still ends `within` from now, with at least a tenth of
+    /// that. `interrupts`: an interrupt (SIGINT) ends it.
     pub fn new(duration: Option<Duration>, within: Option<Duration>, interrupts: bool) -> Deadline {
         Deadline {
             duration,
@@ -50,7 +50,7 @@ impl Deadline {
         }
     }
 
-    /// Recording has begun, now or before.
+    /// Recording has begun, now or earlier.
     pub fn begin(&mut self) {
         if self.since.is_some() {
             return;
@@ -71,12 +71,13 @@ impl Deadline {
         self.over.as_ref().is_some_and(|over| over.asked)
     }
 
-    /// True if the one who waits for the recording does not want it any more.
+    /// True if the waiting user no longer wants the recording.
     pub fn given_up(&self) -> bool {
         self.over.as_ref().is_some_and(|over| over.given_up)
     }
 
-    /// The program was sent this signal: whether the recording ends by that. Of two interrupts the second kills it.
+    /// The program was sent this signal: returns whether that ends the recording. The second of two interrupts kills
+    /// the program.
     pub fn interrupted(&mut self, signal: i32, program: u32) -> bool {
         if !self.interrupts || signal != INT {
             return false;
@@ -93,7 +94,7 @@ impl Deadline {
             }
             Some(over) => {
                 over.given_up = true;
-                // The next look at it shows what became of it.
+                // The next check shows the result.
                 let _ = signals::send(program, KILL);
                 false
             }
@@ -110,7 +111,7 @@ impl Deadline {
             }
             return None;
         }
-        // If recording has not begun, the time runs out all the same, if it runs from the start on.
+        // A limit from the start on also applies if recording has not begun.
         let (since, duration) = match (self.since, self.within) {
             (Some(since), _) => (since, self.duration?),
             (None, Some(within)) => (self.started, within),

@@ -1,4 +1,4 @@
-//! Differences in a program's behavior under Valgrind, for the notes: threads that spin, limits that it did not get.
+//! Differences in a program's behavior under Valgrind, for the notes: threads that spin, refused limits.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ struct Spins {
 
 /// Descriptors that Valgrind keeps for itself (`VG_N_RESERVED_FDS` of its coregrind/pub_core_libcfile.h).
 const RESERVED: u64 = 12;
-/// Loops that are named.
+/// How many loops are named.
 const MOST_LOOPS: usize = 4;
 
 impl Differences {
-    /// A thread spun for so many turns of Valgrind, in the loop that begins at `pc`.
+    /// A thread spun for this many turns of Valgrind, in the loop that begins at `pc`.
     pub fn spun(&mut self, turns: u64, process: u32, pc: u64) {
         let spins = self.spins.entry((process, pc)).or_default();
         spins.waits += 1;

@@ -1,4 +1,4 @@
-//! Variables in debug information: where they were written down, and the fields of their types.
+//! Variables in debug information: where they were declared, and the fields of their types.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use object::{Object, ObjectSection};
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
 
-/// Fields described of one variable, and how deep they are looked for.
+/// The most fields described of one variable, and the deepest nesting.
 const MOST_FIELDS: usize = 128;
 const DEPTH: usize = 6;
 /// Variables taken from one file.
 const MOST_VARIABLES: usize = 1 << 17;
-/// Debug information beyond this is not walked (line numbers of code are still found).
+/// The most debug information that is walked (line numbers of code are still found).
 const MOST_INFO: u64 = 1 << 30;
 
 /// A variable at a fixed address of its file.
@@ -103,7 +103,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    /// The address of a variable whose location is one, always.
+    /// The address of a variable whose location is a constant address.
     fn fixed_address(&self, entry: &Entry<'a>) -> Option<u64> {
         let AttributeValue::Exprloc(expression) = entry.attr_value(gimli::DW_AT_location)? else {
             return None;
@@ -118,7 +118,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     fn variable(&mut self, addr: u64, entry: &Entry<'a>) -> Variable {
-        // A definition apart from its declaration says little; the declaration has the rest.
+        // A separate definition contains little; the declaration has the rest.
         let declaration = [gimli::DW_AT_specification, gimli::DW_AT_abstract_origin]
             .into_iter()
             .find_map(|at| self.offset(entry, at))

@@ -9,7 +9,7 @@ use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, S
 
 use crate::entry::{self, Entry};
 
-/// Larger files are left alone.
+/// Larger files are ignored.
 const MOST_BYTES: u64 = 4 << 30;
 /// Named pieces of data taken from one file.
 const MOST_DATA: usize = 1 << 18;
@@ -56,7 +56,7 @@ pub struct Elf {
     pub linker: Option<PathBuf>,
     /// The place where it begins, as far as the file tells it without symbols.
     pub entry: Entry,
-    /// True if it is for another kind of processor than this one.
+    /// True if it is for a different kind of processor.
     foreign: bool,
     /// The file with the debug information: itself, or one beside it.
     pub debug: Option<PathBuf>,
@@ -74,7 +74,7 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// True if it begins as ELF files do.
+/// True if it begins with an ELF header.
 pub fn is_elf(path: &Path) -> bool {
     let mut head = [0; 4];
     File::open(path).and_then(|mut f| f.read_exact(&mut head)).is_ok() && head == *b"\x7fELF"
@@ -133,7 +133,7 @@ impl Elf {
             )
         };
         elf.add_symbols(&file);
-        // A stripped file's table of symbols is where its debug information is.
+        // A stripped file's symbol table is in its debug file.
         if let Some(debug) = elf.debug.clone().filter(|d| d != path)
             && let Some(bytes) = read(&debug)
             && let Ok(file) = object::File::parse(&*bytes)
@@ -172,7 +172,7 @@ impl Elf {
         }
     }
 
-    /// One name for each place: of several, the one that people would use.
+    /// Keeps one name for each place: the most familiar of several.
     fn settle(&mut self) {
         settle(&mut self.data);
         let others = settle(&mut self.functions);
@@ -182,8 +182,8 @@ impl Elf {
     /// The difference between an address and the file's own address, if the file is mapped at `start`
     /// from `offset` on.
     ///
-    /// A page of the file that holds the end of one part and the beginning of the next is mapped
-    /// twice; `likely` says which bias was found before.
+    /// A page of the file that holds the end of one part and the beginning of the next is mapped twice; `likely`
+    /// accepts a bias that was found before.
     pub fn bias(&self, start: u64, offset: u64, likely: impl Fn(u64) -> bool) -> u64 {
         let mut possible = self.biases(start, offset, |_| true);
         let first = possible.next().unwrap_or_else(|| start.wrapping_sub(offset));
@@ -191,8 +191,8 @@ impl Elf {
         possible.find(|bias| likely(*bias)).unwrap_or(first)
     }
 
-    /// The same where what is mapped may be run: it is the part with code that lies there. LLVM's linker begins each part in
-    /// the page in which the one before ends.
+    /// The same for an executable mapping, which belongs to the part with code. LLVM's linker begins each part in the
+    /// page in which the previous one ends.
     pub fn bias_of_code(&self, start: u64, offset: u64) -> u64 {
         let code = self.biases(start, offset, |part| part.executable).next();
         code.unwrap_or_else(|| self.bias(start, offset, |_| false))
@@ -206,7 +206,7 @@ impl Elf {
         of.map(move |part| start.wrapping_sub(part.address.wrapping_add(offset).wrapping_sub(part.offset)))
     }
 
-    /// The end of its data that the file does not hold (`.bss`), in the file's own addresses.
+    /// The end of its data, including data that is not in the file (`.bss`), in the file's own addresses.
     pub fn end(&self) -> u64 {
         self.writable.iter().map(|(_, to)| *to).max().unwrap_or(0)
     }
@@ -221,11 +221,13 @@ impl Elf {
         !self.foreign
     }
 
-    /// The addresses at which the functions of a name begin, in the file's own addresses. If none has just this name, `f` is also
-    /// `f(int)`, `space::f`, and the names that compilers derive from it (`f.cold` is no entrance, `f.constprop.0` is). `main` is the
-    /// programmer's function of that name, in the words of each language, and without symbols the one that the code at the entry hands on.
+    /// The addresses at which the functions of a name begin, in the file's own addresses. If none has exactly this
+    /// name, `f` also matches `f(int)`, `space::f`, and the names that compilers derive from it (`f.cold` is not an
+    /// entrance, `f.constprop.0` is). `main` is the programmer's function of that name in each language; without
+    /// symbols it is the one that the entry code passes on.
     pub fn entrances(&self, name: &str) -> Vec<u64> {
-        // Go's comes first: where C is in such a program, `main` is the run-time's beginning. Fortran's has the C one before it.
+        // Go's comes first: if C is in such a program, `main` starts the run-time. In Fortran programs the C one is
+        // also first.
         const MAINS: [&str; 4] = ["main.main", "main", "MAIN__", "_QQmain"];
         if name == "main" {
             let named = MAINS.iter().map(|main| self.called(|full| full == *main));
@@ -262,7 +264,7 @@ impl Elf {
     }
 }
 
-/// Leaves one name for each place, the one that people would use, as the programmer wrote it. Returns the other names.
+/// Leaves one name for each place, the most familiar one, as the programmer wrote it. Returns the other names.
 fn settle(list: &mut Vec<Named>) -> Vec<Named> {
     let rank = |n: &Named| {
         let hidden = n.name.len() - n.name.trim_start_matches('_').len();
@@ -312,7 +314,7 @@ pub fn demangled(name: &str) -> String {
     addr2line::demangle_auto(name.into(), None).into_owned()
 }
 
-/// The files in which distributions put the debug information of stripped files.
+/// The files in which distributions store the debug information of stripped files.
 fn beside(path: &Path, build_id: &str, link: Option<&[u8]>) -> Option<PathBuf> {
     let mut places = Vec::new();
     if let Some((first, rest)) = build_id.split_at_checked(2)

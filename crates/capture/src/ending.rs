@@ -1,11 +1,11 @@
-//! The end of the recorded run, in words: a reader of the trace, or of advice on it, has to know it first.
+//! The end of the recorded run, in words: a reader of the trace, or of advice on it, needs to know it first.
 
 use crate::instruction::{Extension, extension};
 use crate::options::Exit;
 use crate::process_tree::ProcessTree;
 use crate::said::{Death, Said, Unknown};
 
-/// Faults of a program's own. A process that gets another signal was sent it.
+/// Faults of the program itself. Other signals were sent to the process.
 const FAULTS: [i32; 7] = [ILL, 5, 6, 7, 8, 11, 31];
 /// SIGILL, of Linux.
 const ILL: i32 = 4;
@@ -39,9 +39,9 @@ pub fn signal(number: i32) -> String {
 /// The known facts about the end of a run.
 pub struct Ending<'a> {
     pub exit: Exit,
-    /// The signal that asked for it, and the program did not end in good order then.
+    /// The signal that asked for it, if the program then did not end normally.
     pub interrupted: Option<i32>,
-    /// The recorder ended the program, as it was to.
+    /// The recorder ended the program, as requested.
     pub ended_by_us: bool,
     /// The number of the program's process.
     pub program: u32,
@@ -52,7 +52,7 @@ pub struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Why the run is not taken for a whole one, in a clause; `None` if it ended in good order.
+    /// Why the run does not count as whole, in a clause; `None` if it ended normally.
     pub fn broke(&self) -> Option<String> {
         if self.ended_by_us {
             return None;
@@ -69,7 +69,7 @@ impl Ending<'_> {
                 let told = told.and_then(|said| self.death(said));
                 Some(told.unwrap_or_else(|| format!("the program was killed by {}", signal(number))))
             }
-            // The program gives a status its meaning: `grep` and `diff` end with 1 in good order.
+            // A program defines the meaning of its status: `grep` and `diff` end with 1 normally.
             (Exit::Code(0), child) => child,
             (Exit::Code(_), None) => None,
             (Exit::Code(code), Some(child)) => Some(format!("{}; {child}", ended_with(code))),
@@ -96,7 +96,7 @@ impl Ending<'_> {
         Some(format!("{who} was killed by {}{place}{why}", signal(death.signal)))
     }
 
-    /// Instructions that Valgrind did not know, and that programs went on without.
+    /// Instructions that Valgrind did not know, and that did not end the program.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         self.said.iter().flat_map(move |said| {
             let survived = |unknown: &&Unknown| said.death.as_ref().is_none_or(|death| !killed(death, unknown));
@@ -125,7 +125,7 @@ impl Ending<'_> {
     }
 }
 
-/// Instructions that Valgrind spoke of, each with its process.
+/// Instructions that Valgrind mentioned, each with its process.
 pub fn points(tree: &ProcessTree, said: &Said) -> Vec<(u32, u64)> {
     let Some(process) = tree.newest(said.pid) else {
         return Vec::new();
@@ -148,7 +148,7 @@ pub fn named(program: &str) -> String {
     program.rsplit('/').next().unwrap_or(program).to_string()
 }
 
-/// True if a process died of an instruction that Valgrind does not know.
+/// True if an instruction that Valgrind does not know killed a process.
 fn killed(death: &Death, unknown: &Unknown) -> bool {
     death.signal == ILL && death.pc == Some(unknown.pc) && !unknown.is_trap()
 }

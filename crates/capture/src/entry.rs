@@ -1,13 +1,13 @@
-//! The place where a program begins, in its file's own addresses: stripping leaves this to find `main` by.
+//! The place where a program begins, in its file's own addresses, to find `main` in a stripped file.
 //!
-//! A symbol says it best (`elf`). Without one, the code at the entry hands `main` to the C library;
-//! Go keeps a table of its functions for itself; and every program has an entry, where the run-time of its language begins.
+//! A symbol is the best source (`elf`). Without one, the code at the entry passes `main` to the C library; Go keeps its
+//! own table of functions; and every program has an entry, where the run-time of its language begins.
 
 use object::elf;
 use object::read::elf::{Dyn, ProgramHeader};
 use object::{Object, ObjectKind, ObjectSection, ObjectSegment, RelocationTarget};
 
-/// Bytes of code that are looked at: the C library's has less.
+/// How many bytes of code are examined: the C library's entry code is shorter.
 const MOST_CODE: u64 = 96;
 
 /// A file's statements about where it begins.
@@ -17,7 +17,7 @@ pub struct Entry {
     pub is_program: bool,
     /// The address at which the kernel or the dynamic linker enters it.
     pub start: Option<u64>,
-    /// The address that the code there hands to the C library as `main`.
+    /// The address that the entry code passes to the C library as `main`.
     pub main: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ fn is_program(file: &object::File<'_>) -> bool {
     })
 }
 
-/// `DF_1_PIE`: a static program that may lie anywhere has this mark alone.
+/// `DF_1_PIE`: only this marks a static program that may lie anywhere.
 const PIE: u64 = 0x0800_0000;
 
 fn is_code(file: &object::File<'_>, at: u64) -> bool {
@@ -68,8 +68,8 @@ fn bytes<'a>(file: &object::File<'a>, at: u64, most: u64) -> Option<&'a [u8]> {
     })
 }
 
-/// The first argument of the call of `__libc_start_main`, which is in the code at the entry; in musl it is in a function that
-/// this code goes on to.
+/// The first argument of the call of `__libc_start_main`, which is in the entry code; in musl it is in a function that
+/// this code calls.
 fn main_of(file: &object::File<'_>, start: u64) -> Option<u64> {
     let code = bytes(file, start, MOST_CODE)?;
     first_argument(file, start, code).or_else(|| {
@@ -119,15 +119,15 @@ fn word_of(file: &object::File<'_>, at: u64) -> Option<u64> {
     }
 }
 
-/// The functions of a program in Go, whose run-time cannot do without a table of them (`.gopclntab`, of Go 1.18 and later);
-/// none in other programs. Each with where it begins.
+/// The functions of a Go program, each with its address, from the table that its run-time needs (`.gopclntab`, of Go
+/// 1.18 and later); none in other programs.
 pub fn functions_of_go(file: &object::File<'_>) -> Vec<(u64, String)> {
     go_functions(file).unwrap_or_default()
 }
 
 fn go_functions(file: &object::File<'_>) -> Option<Vec<(u64, String)>> {
     const MAGIC: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
-    /// Longer names are nobody's.
+    /// Longer names are invalid.
     const LONGEST: usize = 1 << 12;
     let names = [".gopclntab", ".data.rel.ro.gopclntab"];
     let section = names.iter().find_map(|name| file.section_by_name(name))?;
@@ -142,7 +142,7 @@ fn go_functions(file: &object::File<'_>) -> Option<Vec<(u64, String)>> {
         return None;
     }
     let (count, all_names, functions) = (word(0)?, word(3)?, word(7)?);
-    // Since Go 1.26 it is not there; before it may be the linker's to fill in.
+    // Since Go 1.26 it is absent; before, the linker may have to fill it in.
     let begin = word(2).map(|begin| begin as u64);
     let begin = begin.filter(|begin| is_code(file, *begin)).unwrap_or(text.address());
     let entry = |number: usize| -> Option<(u64, String)> {

@@ -1,13 +1,13 @@
-//! Which loads addresses come from: data flow, followed through samples of the words.
+//! The loads that addresses come from: data flow, followed through samples of the words.
 //!
-//! The tool describes for each superblock from which of its loads, and from which registers at its entry, an address or a
-//! register comes. Here registers are followed from superblock to superblock, thread by thread, and values through
-//! memory, from the store to the load that reads it back (`push` and `pop`, variables of unoptimised programs). That is
-//! done for the beginning of some slots of the ring, and for all of the first few slots, so that what a program does only
-//! once is seen, too.
+//! For each superblock the tool describes from which of its loads, and from which registers at its entry, an address or
+//! a register comes. This module follows registers from superblock to superblock, thread by thread, and values through
+//! memory, from the store to the load that reads them back (`push` and `pop`, variables of unoptimised programs). It
+//! does so for the beginning of some slots of the ring, and for all of the first few slots, so that it also sees what a
+//! program does only once.
 //!
-//! A locked instruction waits for the one before it, whatever its address comes from ("Locked Instructions Have a Total
-//! Order", Intel's manual, volume 3, on memory ordering): that is written down like an address that comes from there.
+//! A locked instruction waits for the previous one, wherever its address comes from ("Locked Instructions Have a Total
+//! Order", Intel's manual, volume 3, on memory ordering): it is recorded as if its address came from there.
 //!
 //! A load more than [`RECENT`] instructions ago does not count: an instruction that needs its value does not wait for it.
 
@@ -23,12 +23,12 @@ use crate::wire::record;
 
 /// Slots of a process that are followed as a whole.
 const WHOLE: u64 = 16;
-/// Up to this one, one of four others is followed, and then one of eight, so that what lasts for a few slots is seen.
+/// Below this slot, one of four is followed, and later one of eight, so that phases of a few slots are seen.
 const OFTEN: u64 = 64;
 /// Words that are followed of those.
 const SAMPLE: usize = 4096;
 const FEW: usize = 1024;
-/// Instructions after which a loaded value is there: more than processors have under way.
+/// Instructions after which a loaded value is available: more than processors have in flight.
 const RECENT: u64 = 1024;
 /// Loads that a value is known to come from.
 const MOST: usize = 4;
@@ -81,7 +81,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// The loads that a value comes from, in a superblock whose loads so far brought `loaded`.
+    /// The loads that a value comes from, in a superblock whose loads so far are `loaded`.
     fn resolve(&self, origin: Origin, loaded: &[Loads]) -> Loads {
         let mut all = Loads::default();
         for number in origin.registers() {
@@ -115,7 +115,7 @@ struct Seen {
     on: Vec<(SiteId, u32)>,
 }
 
-/// The branch at a superblock's end, of which the next superblock says where it went.
+/// The branch at a superblock's end, whose direction the next superblock shows.
 struct Awaited {
     branch: u64,
     /// The place it goes to if it is not taken; none of an indirect one.
@@ -127,7 +127,7 @@ struct Awaited {
 #[derive(Default)]
 pub struct Dependences {
     seen: HashMap<SiteId, Seen>,
-    /// Of the run at hand.
+    /// The loads of the current run.
     loaded: Vec<Loads>,
     branches: Branches,
     awaited: Option<Awaited>,
@@ -264,7 +264,7 @@ impl Dependences {
         Some(())
     }
 
-    /// A superblock begins here: that is where the one before it went.
+    /// A superblock begins here: this is the target of the previous branch.
     fn arrived(&mut self, pc: u64) {
         let Some(Awaited {
             branch,
@@ -281,7 +281,7 @@ impl Dependences {
         }
     }
 
-    /// The loads of which a processor still waits for some when a branch comes.
+    /// The deciding loads that a processor may still wait for at the branch.
     fn decided_by(&self, thread: &Thread, exit: &Exit) -> Loads {
         let mut recent = Loads::default();
         for &(site, at) in thread.resolve(exit.origin, &self.loaded).get() {
@@ -301,7 +301,7 @@ impl Dependences {
         }
     }
 
-    /// It was left at this one.
+    /// It was left at this exit.
     fn left(&mut self, thread: &Thread, blocks: &Blocks, block: &Block, begins: u64, number: usize) {
         let exits = blocks.exits(block);
         let exit = &exits[number];
@@ -348,8 +348,8 @@ impl Dependences {
         seen.single = seen.single.saturating_add(u32::from(sources == 1));
     }
 
-    /// The sites whose addresses came from loads at least every other time, with the loads that they came from most; and the
-    /// branches that are foretold wrongly.
+    /// The sites whose addresses came from loads at least every other time, with their most frequent source loads; and
+    /// the mispredicted branches.
     pub fn tables(self) -> (Vec<Dependence>, Vec<Misprediction>) {
         let waits = |seen: &Seen| seen.times > 0 && seen.waits.saturating_mul(2) >= seen.times;
         let mut table: Vec<Dependence> = (self.seen.into_iter())
@@ -362,7 +362,8 @@ impl Dependences {
                     },
                 )| {
                     let either = u64::from(single) * 16 >= u64::from(waits) * 15;
-                    // More frequent loads come first; a load that was hardly ever seen is chance. The head of a long list is seen once a list.
+                    // More frequent loads come first; a very rare load is chance. The head of a long list is seen once
+                    // a list.
                     on.sort_unstable_by_key(|&(load, times)| (std::cmp::Reverse(times), load));
                     on.retain(|(_, times)| *times >= waits / if either { 64 } else { 8 });
                     on.truncate(MOST);
@@ -391,7 +392,7 @@ fn branch(begins: u64, exit: usize) -> u64 {
 mod tests {
     use super::followed;
 
-    /// A loop of a few slots is seen wherever it comes.
+    /// A loop of a few slots is seen wherever it occurs.
     #[test]
     fn no_long_stretch_goes_unseen() {
         let mut unseen = 0;

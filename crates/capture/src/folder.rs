@@ -1,5 +1,5 @@
-//! A folder for temporary files that is gone with who made it: when that ends, and if it was killed, with the next folder of
-//! this family of the same user.
+//! A folder for temporary files that is deleted when its maker ends; if that was killed, the next folder of the same
+//! family and user deletes it.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// The prefix of the names of all such folders.
 const FAMILY: &str = "domicile-";
-/// Locked as long as the folder is in use. The kernel gives it free when its process ends, however that ends.
+/// Locked as long as the folder is in use. The kernel releases it when its process ends, in whatever way.
 const LOCK: &str = "lock";
 /// The prefix of the name of a file that a program under Valgrind writes; its process's number follows.
 pub(crate) const LOG: &str = "log.";
@@ -22,8 +22,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// An empty one where temporary files are; and those that nobody uses any more are gone. `kind` is in
-    /// its name.
+    /// Makes an empty one among the temporary files, and deletes unused ones. `kind` is in its name.
     pub fn make(kind: &str) -> io::Result<Folder> {
         Folder::below(&std::env::temp_dir(), kind)
     }
@@ -46,7 +45,7 @@ impl Folder {
         self.folder.path()
     }
 
-    /// It stays, for its user to remove.
+    /// Keeps the folder, for its user to remove.
     pub fn keep(self) -> PathBuf {
         // Without the lock file, no sweep removes the folder. If this fails, the next recording's sweep removes it.
         let _ = std::fs::remove_file(self.folder.path().join(LOCK));
@@ -65,7 +64,7 @@ fn sweep(place: &Path, own: u32) {
     }
 }
 
-/// True if neither its maker lives nor a program that still writes there: a program that outlives its recorder does.
+/// True if neither its maker nor a program that writes there is alive: a program may outlive its recorder.
 fn is_left(folder: &Path) -> bool {
     let Ok(lock) = File::open(folder.join(LOCK)) else {
         return false;

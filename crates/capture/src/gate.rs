@@ -1,9 +1,9 @@
 //! Recording that begins at a function: until a process first enters it, what the process does is not recorded.
 //!
-//! The gate stands between the tool and the listener. A process that was not at the function yet is paused, as a
-//! program can ask for it itself, and only words beside its references are let through. The function is found by
-//! name where files are mapped, and the superblock that begins there lets the process in. Of a program whose `main` nothing
-//! tells, its entry takes that place; where not even that is known, the process is let in at once. Both are noted.
+//! The gate stands between the tool and the listener. A process that has not reached the function is paused, as a
+//! program can request itself, and only words other than its references pass. The function is found by name where files
+//! are mapped, and the superblock that begins there lets the process in. If the `main` of a program is unknown, its
+//! entry takes that place; if even that is unknown, the process is let in at once. Both are noted.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::process_tree::{Connection, Listener};
 use crate::symbols;
 use crate::wire::{self, Hello, record};
 
-/// The switch of a recording (`record::SWITCH`), as the tool would say it.
+/// The switch of a recording (`record::SWITCH`), as the tool would send it.
 fn switch(on: bool) -> [u64; 2] {
     [wire::RECORD << 60 | u64::from(record::SWITCH) << 48 | 1, u64::from(on)]
 }
 
-/// Lets processes in when they are at the function.
+/// Lets processes in when they reach the function.
 pub struct Gate {
     /// `None`: all are let in at once.
     function: Option<String>,
     waiting: HashMap<Connection, Process>,
-    /// Which connection a process speaks on, for its children.
+    /// The connection of each process, for its children.
     speaks: HashMap<u32, Connection>,
     /// The files that are known, and the addresses of the function in each, in the file's own addresses.
     files: HashMap<String, Option<(Elf, Vec<u64>)>>,
@@ -37,14 +37,14 @@ pub struct Gate {
 struct Process {
     /// It has not said anything yet.
     fresh: bool,
-    /// Forked: its first words are not those that name its program.
+    /// Forked: its first words do not name its program.
     forked: bool,
-    /// True if the program wants to be recorded once it is let in.
+    /// True if the program is to be recorded once it is let in.
     on: bool,
     entrances: HashSet<u64>,
-    /// Its program was seen. Files of the dynamic linker's may come before it.
+    /// Its program was seen. Files of the dynamic linker may come before it.
     begun: bool,
-    /// There is nothing that it could wait for.
+    /// It has nothing to wait for.
     at_once: bool,
     /// Superblocks that begin at one.
     superblocks: HashSet<u32>,
@@ -68,7 +68,7 @@ impl Gate {
         self.entered
     }
 
-    /// True if recording begins where the program does, which happens soon.
+    /// True if recording begins at the program's start, which happens soon.
     pub fn is_at_the_beginning(&self) -> bool {
         self.function.as_deref().is_none_or(|function| function == MAIN)
     }
@@ -82,7 +82,7 @@ impl Gate {
         if self.function.is_some() {
             let parent = self.speaks.get(&hello.parent).filter(|_| hello.forked);
             let process = match parent.map(|parent| self.waiting.get(parent)) {
-                // Its parent was let in, and so is the state that it leaves to the child.
+                // Its parent was let in, so the child is too.
                 Some(None) => None,
                 Some(Some(parent)) => Some(Process {
                     fresh: true,
@@ -173,7 +173,7 @@ impl Gate {
     /// Reads the words of a waiting process about its files and superblocks.
     fn look(&mut self, process: &mut Process, kind: u32, payload: &[u64]) {
         match (kind, payload) {
-            // Of several files that have the function it is that of the first, the program.
+            // Of several files that have the function, the first, the program, counts.
             (record::MAP, [start, _, how, offset, ..])
                 if how >> 8 == wire::map::FILE && how & EXECUTABLE != 0 && process.entrances.is_empty() =>
             {
@@ -197,7 +197,7 @@ impl Gate {
             let entrances = elf.entrances(&function);
             Some((elf, entrances))
         });
-        // Other functions may be a library's; `main` is the program's or nobody's.
+        // Other functions may be in a library; `main` is only in the program.
         let first = !std::mem::replace(&mut process.begun, true) && function == MAIN;
         let Some((elf, entrances)) = file else {
             if first {

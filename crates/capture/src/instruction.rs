@@ -8,7 +8,7 @@ pub struct Extension {
     pub remedy: &'static str,
 }
 
-/// All that compilers use for it, Valgrind runs.
+/// Valgrind runs everything that compilers use for it.
 const LEVEL: &str = "compile for `-march=x86-64-v3` in place of `-march=native`; libraries that choose their code by cpuid \
                      do so by themselves, because Valgrind's processor has none of it";
 const AMD: &str = "compile for `-march=x86-64-v3`: processors since AMD's Zen have none of it either";
@@ -18,7 +18,7 @@ const fn of(name: &'static str) -> Extension {
     Extension { name, remedy: LEVEL }
 }
 
-/// The extension that the bytes of an instruction are of. They begin with its prefixes.
+/// The extension of an instruction, from its bytes, prefixes first.
 pub fn extension(bytes: &[u8]) -> Extension {
     let after = bytes
         .iter()
@@ -39,7 +39,7 @@ pub fn extension(bytes: &[u8]) -> Extension {
     }
 }
 
-/// With VEX's prefix: which table of operation codes, whether vectors are of 256 bits, and the code.
+/// With VEX's prefix: the table of operation codes, whether vectors have 256 bits, and the code.
 fn vex(map: u8, wide: bool, code: u8) -> Extension {
     match (map, code) {
         // Masks: kmov, kor and their kin.

@@ -1,8 +1,8 @@
-//! Lines of programs that are interpreted (`DOMICILE_LINE`): an interpreter's work at a line has that line's name.
+//! Lines of interpreted programs (`DOMICILE_LINE`): an interpreter's work at a line gets that line's name.
 //!
-//! Names belong to program counters, so an instruction of the interpreter gets one of its own at each line where it makes
-//! references: a number beyond all addresses. The superblock gets a copy likewise ([`Blocks::at_line`]), and words that enter it are
-//! rewritten before anything looks at them. All else stays as it is for programs that are compiled.
+//! Names belong to program counters, so an instruction of the interpreter gets its own program counter at each line
+//! where it makes references: a number beyond all addresses. The superblock likewise gets a copy ([`Blocks::at_line`]),
+//! and words that enter it are rewritten before anything else reads them. Compiled programs are unaffected.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::wire;
 /// The function in which a Python program begins what is to be recorded (`domicile.recording()`).
 pub(crate) const BEGINS: &str = "domicile_recording";
 
-/// The variable by which it learns that its lines are wanted from its import of `domicile` on.
+/// The variable that tells it to report its lines from its import of `domicile` on.
 pub(crate) const WANTED: &str = "DOMICILE_LINES";
 
-/// References that are no interpreter's start yet.
+/// With fewer references an interpreter has not started yet.
 const FEW: u64 = 100_000;
 
-/// References for each line that was reached, below which an interpreter's own work to follow lines counts among them. CPython 3.11
-/// makes some 170 more at a line, 3.13 some 100.
+/// References per reached line, below which the interpreter's own work of following lines matters. CPython 3.11 makes
+/// some 170 more at a line, 3.13 some 100.
 const BUSY: u64 = 1_000;
 
-/// The note about so many references of a program that reached so many lines.
+/// The note about a program with this many references and reached lines.
 pub(crate) fn note(reached: u64, references: u64) -> Option<String> {
     (reached > 0 && references / reached < BUSY).then(|| {
         format!(
@@ -67,8 +67,8 @@ impl AddressSpace {
         (!at.is_empty() && out.pcs).then(|| self.lines.stack(self.process, at, out, &mut commons.lines))
     }
 
-    /// Puts the superblocks from `words[from]` to the next record at the line that the current thread is at. Returns where that
-    /// is; `from` where it is at none.
+    /// Puts the superblocks from `words[from]` to the next record at the current thread's line. Returns the end; `from`
+    /// if the thread is at no line.
     pub(crate) fn put_at_line(&mut self, words: &mut Cow<[u64]>, from: usize) -> usize {
         let at = self.runners.get(self.current).and_then(Option::as_ref);
         let Some(&line) = at.and_then(|runner| runner.at_lines.first()) else {

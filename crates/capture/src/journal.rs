@@ -1,6 +1,6 @@
-//! Windows spread over a run whose length nobody knows ([`Schedule`]), and what warms caches before each ([`Warmth`]).
+//! Windows spread over a run of unknown length ([`Schedule`]), and the lines that warm caches before each ([`Warmth`]).
 //!
-//! The tool's words inside of a window, and everything but references outside, are kept in a temporary file. At the end
+//! The tool's words inside a window, and everything but references outside, are kept in a temporary file. At the end
 //! the file is replayed to the process tree as if it happened then.
 //!
 //! Of a run of R references the file holds those of about K (2 + log2(R / KN)) windows.
@@ -24,18 +24,18 @@ const CLOSE: u64 = 4;
 /// The records that follow belong to a window, at first.
 const WINDOW: u64 = 5;
 
-/// Listens to the tool and keeps what may be wanted.
+/// Listens to the tool and keeps what may be needed.
 pub struct Journal {
     out: zstd::Encoder<'static, BufWriter<File>>,
     failure: Option<io::Error>,
     schedule: Schedule,
-    /// The window under way or before, of those that are held.
+    /// The current or previous window, among those that are kept.
     window: Option<u64>,
     /// `None`: nothing warms caches.
     warmth: Option<Warmth>,
     /// References so far.
     seen: u64,
-    /// References since the last that the file knows of.
+    /// References since the last one that is in the file.
     passed: u64,
     /// Connections whose program asked not to be recorded for now.
     paused: HashMap<Connection, bool>,
@@ -43,7 +43,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Keeps what it must in a nameless file in `folder`, and the last `lines` lines that were touched before each window.
+    /// Keeps the necessary words in an unnamed file in `folder`, and the last `lines` lines that were touched before
+    /// each window.
     pub fn new(folder: &Path, schedule: Schedule, lines: usize) -> io::Result<Journal> {
         let file = tempfile::tempfile_in(folder)?;
         Ok(Journal {
@@ -85,7 +86,7 @@ impl Journal {
         self.kept.clear();
     }
 
-    /// The words that come now belong to a window that is to be held.
+    /// The following words belong to a window that is to be kept.
     fn begin_window(&mut self, connection: Connection, number: u64) {
         self.write_kept(connection);
         self.write_passed();
@@ -97,13 +98,14 @@ impl Journal {
         self.window = Some(number);
     }
 
-    /// Ends listening. Returns the replay, and the windows to let through. `or_whole`: a run that the windows would cover is one.
+    /// Ends listening. Returns the replay, and the windows to let through. `or_whole`: a run that the windows would
+    /// cover counts as one window.
     pub fn finish(mut self, or_whole: bool) -> (Replay, Vec<Range<u64>>) {
         self.write_passed();
         if let Some(warmth) = &mut self.warmth {
             warmth.end();
         }
-        // Nothing has to be warmed for it.
+        // It needs no warming.
         let whole = self.schedule.whole(self.seen).filter(|_| or_whole);
         let chosen = match &whole {
             Some(_) => Vec::new(),

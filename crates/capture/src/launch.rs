@@ -29,13 +29,13 @@ const LONGEST_SOCKET: usize = 107;
 /// The name of a recording's folders.
 const ROOM: &str = "record";
 
-/// The private folder of a recording: the socket and Valgrind's own messages. Gone when dropped.
+/// The private folder of a recording: the socket and Valgrind's own messages. Deleted when dropped.
 pub struct Room {
     folder: Folder,
 }
 
 impl Room {
-    /// Below `TMPDIR`, or below `/tmp` where that is too long a path for a socket, or no path for `library`.
+    /// Makes it in `TMPDIR`, or in `/tmp` if that path is too long for a socket, or unsuitable for `library`.
     pub fn new() -> Result<Room, CaptureError> {
         let room = Room::below(&std::env::temp_dir())?;
         if room.socket().as_os_str().len() <= LONGEST_SOCKET && preloadable(room.folder.path()) {
@@ -95,7 +95,8 @@ fn preloadable(path: &Path) -> bool {
         .any(|byte| b" :".contains(byte))
 }
 
-/// Starts the program; its number. Its input, output and errors are ours, and `supervisor` has its signals.
+/// Starts the program, and returns its number. It uses our input, output and errors, and `supervisor` handles its
+/// signals.
 pub fn start(
     options: &Options,
     tool: &Tool,
@@ -120,7 +121,7 @@ pub fn start(
         ))
         .args([
             "-q",
-            // With -q it would keep to itself which instruction it does not know.
+            // With -q it would not report the unknown instruction.
             "--sigill-diagnostics=yes",
             "--vgdb=no",
             "--fair-sched=try",
@@ -146,7 +147,7 @@ pub fn start(
     if let Some(supervisor) = supervisor {
         supervisor.prepare(&mut command);
     }
-    // Timed before the program runs beside it.
+    // Timed before the program runs.
     crate::clocks::code_line();
     crate::clocks::Forward::here();
     let child = command.spawn().map_err(|e| CaptureError::NoValgrind {
@@ -155,8 +156,8 @@ pub fn start(
     Ok(child.id())
 }
 
-/// Has the threads of OpenMP sleep while they wait, unless the user has chosen: they run one at a time, and those that
-/// spin take the time of those that they wait for.
+/// Makes waiting OpenMP threads sleep, unless the user has chosen otherwise: threads run one at a time, and spinning
+/// ones take time from those that they wait for.
 fn patience() -> impl Iterator<Item = (&'static str, &'static str)> {
     [("OMP_WAIT_POLICY", "passive"), ("KMP_BLOCKTIME", "0")]
         .into_iter()
@@ -164,11 +165,11 @@ fn patience() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 const TUNABLES: &str = "GLIBC_TUNABLES";
-/// From how many bytes on the C library fills and copies memory by one repeated instruction. Valgrind carries that out byte by
-/// byte, and a processor a line at a time: below, and so always here, the library takes vectors.
+/// The size from which the C library fills and copies memory by one repeated instruction. Valgrind executes that byte
+/// by byte, and a processor a line at a time: below the threshold, and so always here, the library uses vectors.
 const REPEATED: [&str; 2] = ["glibc.cpu.x86_rep_stosb_threshold", "glibc.cpu.x86_rep_movsb_threshold"];
 
-/// The C library's tunables with which it repeats no instruction, but for what the user has chosen.
+/// The C library's tunables that avoid repeated instructions, except those that the user has chosen.
 fn whole_words(chosen: Option<OsString>) -> OsString {
     let mut tunables = chosen.unwrap_or_default();
     for name in REPEATED {

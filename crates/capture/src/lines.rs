@@ -1,4 +1,4 @@
-//! The lines of a program that is interpreted, and the program counters that stand for them in the trace.
+//! The lines of an interpreted program, and the program counters that stand for them in the trace.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ impl Lines {
         self.numbers.get(&own).copied()
     }
 
-    /// Takes in `record::LINE`; a number that is used again is of the new line from then on.
+    /// Handles `record::LINE`; a reused number means the new line from then on.
     pub(crate) fn define(&mut self, number: u64, line: u64, name: &[u8]) {
         let name = String::from_utf8_lossy(name);
         let (function, file) = name.split_once('\n').unwrap_or((&name, "?"));
@@ -88,7 +88,7 @@ impl Lines {
         id
     }
 
-    /// Those of a child, which knows the same.
+    /// The lines of a child, which inherits all of them.
     pub(crate) fn of_child(&self, parent: u32, child: u32, locations: &mut Vec<Location>) -> Lines {
         let of_parent = locations.iter().filter(|of| of.process == parent);
         let of_child = of_parent.map(|of| Location {

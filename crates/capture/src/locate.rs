@@ -1,9 +1,8 @@
-//! The other way round: from the names that advice uses to the addresses in a program's files, before
-//! the program runs.
+//! The reverse direction: from the names in advice to the addresses in a program's files, before the program runs.
 //!
-//! [`Program::find`] looks at what a command would start and at the libraries that come with it;
-//! [`Program::data`] finds static data by the names that a trace would have for it, [`Program::site`]
-//! finds the calls that a trace would name `function (file:line)`.
+//! [`Program::find`] examines the program that a command would start, and its libraries; [`Program::data`] finds static
+//! data by the names that a trace would have for it, [`Program::site`] finds the calls that a trace would name
+//! `function (file:line)`.
 
 mod code;
 mod near;
@@ -51,8 +50,8 @@ pub struct Datum {
 }
 
 impl Program {
-    /// The static data of that name: in the program itself, else in the first of its libraries that has any; or
-    /// only in the file whose path ends with `only`. Several where several files of the source have their own.
+    /// The static data of that name: in the program itself, else in the first of its libraries that has any; or only in
+    /// the file whose path ends with `only`. There are several if several source files have their own.
     pub fn data(&self, symbol: &Symbol, only: Option<&str>) -> Result<Vec<Datum>, LocateError> {
         let name = symbol.name.as_str();
         let only = only.or(symbol.program.as_deref());

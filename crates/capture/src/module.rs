@@ -14,7 +14,7 @@ pub struct Mapping {
     pub executable: bool,
 }
 
-/// All mappings of files that there ever were, in all address spaces.
+/// All mappings of files, past and present, in all address spaces.
 #[derive(Default)]
 pub struct Mappings {
     /// By process and address, so that a mapping that is seen twice is known once.
@@ -29,7 +29,7 @@ impl Mappings {
         known.executable |= mapping.executable;
     }
 
-    /// A forked child has what its parent has.
+    /// A forked child inherits its parent's mappings.
     pub fn inherit(&mut self, parent: u32, child: u32) {
         let inherited: Vec<Mapping> = self
             .all

@@ -28,8 +28,8 @@ pub struct Options {
     /// The latest end of the recording, from the program's start on (with a tenth of that if it begins late); then the program is
     /// ended likewise.
     pub within: Option<Duration>,
-    /// An interrupt (SIGINT, Ctrl-C) ends the recording: the program gets it, and is ended if it goes on for some seconds. A
-    /// second one kills the program, and nothing of the recording is wanted ([`CaptureError::GivenUp`]).
+    /// An interrupt (SIGINT, Ctrl-C) ends the recording: the program gets it, and is ended if it continues for some
+    /// seconds. A second one kills the program, and discards the recording ([`CaptureError::GivenUp`]).
     pub interrupt_ends: bool,
     /// References to pass over before recording begins.
     pub skip: u64,
@@ -39,7 +39,7 @@ pub struct Options {
     pub windows: u32,
     /// Each window stands for a part of the run; this seed chooses its place within that part.
     pub windows_seed: u64,
-    /// Before each of several windows, as many bytes of lines that were touched last are put, which warms caches; 0: none.
+    /// Before each of several windows, this many bytes of recently touched lines are recorded, to warm caches; 0: none.
     pub warm_bytes: u64,
     /// Record instruction fetches as references too.
     pub fetches: bool,
@@ -153,8 +153,8 @@ pub struct Outcome {
     pub interrupted: Option<i32>,
     /// It was ended by the recorder, when its time was up ([`Options::duration`]).
     pub ended_by_us: bool,
-    /// Why the run is not taken for a whole one: a signal killed the program, it ended with another status than 0, or was
-    /// interrupted. In a clause, whose first part (up to a colon) says it alone. `None`: it ended in good order.
+    /// Why the run does not count as whole: a signal killed the program, it ended with a status other than 0, or it was
+    /// interrupted. It is a clause whose first part (up to a colon) can stand alone. `None`: it ended normally.
     pub broke: Option<String>,
     pub summary: trace::Summary,
     /// References that the program made while it was watched, recorded or not.

@@ -1,11 +1,11 @@
-//! The trace being written: which references are let through, and to whom they belong.
+//! The trace being written: which references pass, and to which thread they belong.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use trace::{Body, Event, Op, Pace, Ref, Site, SiteId, Stack, StackId, Summary, Thread, ThreadId, TraceError, Writer};
 
-/// References of a thread that are collected before the writer gets them back: a chunk.
+/// How many references of a thread are collected before they go to the writer: a chunk.
 const BATCH: usize = trace::limits::CHUNK_REFS;
 
 /// The trace, and the windows through which references reach it.
@@ -14,8 +14,8 @@ const BATCH: usize = trace::limits::CHUNK_REFS;
 pub struct Output {
     writer: Writer,
     failure: Option<TraceError>,
-    /// References of `thread` that the writer has not got: with fetches its own buffer, if it is
-    /// lent, otherwise those that did not come in runs.
+    /// References of `thread` that the writer does not have yet: with fetches its own buffer, if it is lent, otherwise
+    /// those that did not come in runs.
     refs: Vec<Ref>,
     lent: bool,
     thread: ThreadId,
@@ -23,7 +23,7 @@ pub struct Output {
     live: BTreeSet<ThreadId>,
     /// Loads, stores and modifications that the program has made so far.
     seen: u64,
-    /// Which of them to take, in order; the first is under way or the next.
+    /// The windows to take, in order; the first is the current or the next one.
     windows: VecDeque<Range<u64>>,
     window: u32,
     inside: bool,
@@ -42,11 +42,11 @@ pub struct Output {
     paces: BTreeMap<SiteId, (u64, u64)>,
 }
 
-/// Of a window, one part in so many warms up what lines do not tell.
+/// The reciprocal of the part of a window that warms up state beyond lines.
 const WARMING: u64 = 8;
 
-/// Instructions that take less than so many clocks for 1024 of them wait for nothing that a processor would feel: none
-/// begins more than eight in a clock.
+/// Instructions that take fewer clocks than this for 1024 of them do not wait measurably: no processor begins more than
+/// eight in a clock.
 const CLOCKS_LEAST: u64 = 1024 / 8;
 
 impl Output {
@@ -129,7 +129,7 @@ impl Output {
         self.refs.clear();
     }
 
-    /// Everything that is admitted from now on was done by `thread`.
+    /// Everything that is admitted from now on belongs to `thread`.
     pub fn run_by(&mut self, thread: ThreadId) {
         if thread != self.thread {
             self.flush();
@@ -137,7 +137,7 @@ impl Output {
         }
     }
 
-    /// An event that tells something of the reference after it, and nothing if that is not taken.
+    /// Writes an event about the next reference, unless that is not taken.
     pub fn event_of_next(&mut self, thread: ThreadId, event: Event) {
         if self.wants(1) {
             self.event(thread, event);
@@ -167,7 +167,7 @@ impl Output {
         self.window
     }
 
-    /// Counts references that nobody wants.
+    /// Counts references outside of all windows.
     #[inline(always)]
     pub fn pass(&mut self, count: u64) {
         self.seen += count;
@@ -182,8 +182,7 @@ impl Output {
         &mut self.refs
     }
 
-    /// How many of the references that come next can be let through together: they lie in the
-    /// window under way and do not end it.
+    /// How many of the next references can pass together: they lie in the current window and do not end it.
     pub fn room(&self) -> usize {
         if self.inside {
             usize::try_from(self.end.saturating_sub(self.seen + 1)).unwrap_or(usize::MAX)
@@ -192,8 +191,8 @@ impl Output {
         }
     }
 
-    /// Lets through runs of superblocks, as far as [`Output::room`] vouches for them; how many words
-    /// that were. See [`Writer::runs`].
+    /// Passes runs of superblocks, as far as [`Output::room`] allows; returns their number of words. See
+    /// [`Writer::runs`].
     pub fn take_runs<'b>(
         &mut self,
         words: &[u64],
@@ -216,8 +215,8 @@ impl Output {
         }
     }
 
-    /// Lets through those of the last references, from index `from` of [`Output::collected`] on,
-    /// that lie in a window; `count` of them are not fetches.
+    /// Passes those of the last references, from index `from` of [`Output::collected`] on, that lie in a window;
+    /// `count` of them are not fetches.
     #[inline(always)]
     pub fn admit(&mut self, from: usize, count: u64) {
         if self.inside && self.seen + count < self.end {
@@ -230,7 +229,7 @@ impl Output {
         }
     }
 
-    /// A run that begins or ends a window, or does not touch one.
+    /// A run that may begin or end a window, or touch none.
     #[cold]
     fn admit_across(&mut self, from: usize) {
         let run = self.refs.split_off(from.min(self.refs.len()));
@@ -290,15 +289,15 @@ impl Output {
         self.window += 1;
     }
 
-    /// The next window begins, with lines that threads touched before, in their order. Counting begins after an eighth of the
-    /// window, so that state that no line tells of (prefetchers, code, accesses under way) warms up first. If nothing was touched
-    /// before, counting begins with the window.
+    /// Begins the next window, with lines that threads touched before, in their order. Counting begins after an eighth
+    /// of the window, so that state that lines do not show (prefetchers, code, pending accesses) warms up first. If
+    /// nothing was touched before, counting begins with the window.
     pub fn warm_up(&mut self, touched: &[(ThreadId, u64, bool)]) {
         let Some(window) = self.windows.front().cloned() else {
             return;
         };
         if self.inside {
-            // The window before goes on up to this one, which therefore follows without a gap.
+            // The previous window continues up to this one, so there is no gap.
             return;
         }
         self.begin_window();
@@ -327,7 +326,7 @@ impl Output {
         }
     }
 
-    /// Windows that were begun.
+    /// How many windows have begun.
     pub fn windows_begun(&self) -> u32 {
         self.window
     }
@@ -371,8 +370,7 @@ impl Output {
         &mut self.writer
     }
 
-    /// Ends the trace. The error, if any, is the first there was.
-    /// In samples, so many instructions around references of a site took so many clocks.
+    /// Adds a sample: instructions around references of a site, and the clocks that they took.
     pub fn pace(&mut self, site: SiteId, clocks: u64, instructions: u64) {
         let (known_clocks, known_instructions) = self.paces.entry(site).or_default();
         *known_clocks += clocks;
@@ -391,6 +389,7 @@ impl Output {
         self.writer.paces(paces.into_iter().filter_map(pace));
     }
 
+    /// Ends the trace. The error, if any, is the first that occurred.
     pub fn finish(mut self) -> (Result<Summary, TraceError>, u64) {
         self.flush();
         self.write_paces();

@@ -1,12 +1,13 @@
-//! How many clocks superblocks take if nothing misses: samples of the run, played through.
+//! The clocks that superblocks take without misses: a replay of samples of the run.
 //!
-//! The tool says of each superblock how long the registers and the words of memory that it writes wait for the registers at its entry and
-//! for what it loads (`latency.c`). A load waits for the store that wrote its word, if that is under way: the addresses tell.
-//! Played through one after another, with as many instructions under way as a processor keeps, these waits give the
-//! moment at which each superblock's last value is there. How much later that is than before it is what the superblock
-//! takes: a loop that sums up floating-point numbers takes an addition's clocks each time round, and one that copies
-//! takes a clock. A line of code takes a clock to fetch, unless the superblock before ended in it; instructions begin when what is before
-//! their superblock was fetched. A processor takes no less than its own width allows; that is the machine's to say, not ours.
+//! For each superblock the tool states how long the registers and memory words that it writes wait for the registers at
+//! its entry and for its loads (`latency.c`). A load waits for a pending store of its word: the addresses show that.
+//! Superblocks are replayed one after another, with as many instructions in flight as a processor allows; the waits
+//! give the moment at which each superblock's last value is available. A superblock takes the difference to the moment
+//! before: a loop that sums up floating-point numbers takes an addition's clocks each time round, and one that copies
+//! takes a clock. A line of code takes a clock to fetch, unless the superblock before ended in it; instructions begin
+//! when everything before their superblock was fetched. The processor's width sets a further lower bound; the machine's
+//! model, not this module, applies it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -16,29 +17,29 @@ use trace::{Op, Ref};
 use crate::clocks::Forward;
 use crate::wire;
 
-/// Parts of the state, as `latency.c` counts them, and what stands for none.
+/// Parts of the state, as `latency.c` counts them, and the value that stands for none.
 const PARTS: usize = 35;
 const NONE: u8 = 0xff;
 
-/// References of a superblock follow from here: so many that load, and so many that store.
+/// Numbers of a superblock's references begin here: first those that load, then those that store.
 const FIRST_REFERENCE: u8 = 64;
 const LOADS: usize = 20;
 const REFERENCES: usize = 128;
 
-/// A store passes on words of so many bytes: compilers put variables of four side by side.
+/// A store forwards words of this many bytes: compilers place variables of four bytes side by side.
 const WORD: u64 = 4;
 
-/// Vectors have no more bytes. Of what a processor saves with all its registers only the first ones are followed.
+/// The size of the largest vector. Of an instruction that saves all registers only these first bytes are followed.
 const BYTES_MOST: u64 = 64;
 
-/// Instructions under way: Intel's Skylake and AMD's Zen have reorder buffers for 224. Later ones have more, which
+/// Instructions in flight: Intel's Skylake and AMD's Zen have reorder buffers for 224. Later ones have more, which
 /// changes little: instructions that are far apart hardly ever wait for each other.
 const WINDOW: u64 = 224;
 
-/// One of so many slots of the ring is played through: a slot has thousands of superblocks.
+/// One of this many slots of the ring is replayed: a slot has thousands of superblocks.
 const ONE_IN: u64 = 64;
 
-/// Of a short program the first slots are all there is.
+/// The first slots are always replayed: a short program has no others.
 const FIRST: u64 = 16;
 
 /// True if a slot is a sample.
@@ -46,7 +47,7 @@ pub fn is_sample(slot: u64) -> bool {
     slot <= FIRST || crate::sampling::is_sample(slot, ONE_IN)
 }
 
-/// A part of the state, or what a reference stores, waits for a part, or for what a reference loads: so many clocks.
+/// A part of the state, or a stored value, waits this many clocks for a part, or for a loaded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     to: u8,
@@ -74,17 +75,17 @@ fn reference(part: u8) -> Option<usize> {
     part.checked_sub(FIRST_REFERENCE).map(usize::from)
 }
 
-/// A reference of one run of a superblock.
+/// A reference in one run of a superblock.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference {
-    /// None if it was not carried out.
+    /// None if it was not executed.
     pub address: Option<u64>,
     pub bytes: u64,
     pub loads: bool,
     pub stores: bool,
 }
 
-/// The references of a run of a superblock, whose addresses `words` begin with.
+/// The references of a run of a superblock; `words` begins with their addresses.
 pub fn references<'a>(templates: &'a [Ref], words: &'a [u64]) -> impl Iterator<Item = Reference> + 'a {
     let ours = |word: &&u64| matches!(wire::kind(**word), 0..=wire::NULL);
     let address = |word: u64| (word & wire::TAGGED == 0).then_some(word);
@@ -150,7 +151,7 @@ impl Paces {
         self.ways[block] = ways;
     }
 
-    /// The lines of code of a superblock, found the first time that it is asked for.
+    /// The lines of code of a superblock, computed at the first request.
     pub fn code(&mut self, block: usize, find: impl FnOnce() -> Code) -> Code {
         if self.codes.len() <= block {
             self.codes.resize(block + 1, None);
@@ -158,7 +159,7 @@ impl Paces {
         *self.codes[block].get_or_insert_with(find)
     }
 
-    /// The same superblocks, of which none has been played.
+    /// The same superblocks, none of them played yet.
     pub fn described(&self) -> Paces {
         Paces {
             ways: self.ways.clone(),
@@ -167,7 +168,7 @@ impl Paces {
         }
     }
 
-    /// The clocks of all superblocks that some sample has met.
+    /// The clocks of all superblocks in the samples.
     pub fn all(&self) -> impl Iterator<Item = (usize, Taken)> {
         self.taken
             .iter()
@@ -180,19 +181,19 @@ impl Paces {
     }
 }
 
-/// The lines of code that a superblock takes.
+/// The lines of code that a superblock occupies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     begin: u64,
     end: u64,
-    /// Aligned lines, one after the other; those that are left and come to again count again.
+    /// Aligned lines, in order; a line that is left and entered again counts again.
     lines: u64,
-    /// Its first line is also that of the byte before it.
+    /// Its first line also contains the byte before it.
     continues: bool,
 }
 
 impl Code {
-    /// Of instructions by address and bytes. `line`: a line's bytes; none if lines make no difference.
+    /// From instructions by address and bytes. `line`: a line's bytes; none if lines make no difference.
     pub fn of(instructions: impl Iterator<Item = (u64, u8)>, line: Option<u64>) -> Code {
         let mut code = Code::default();
         let Some(line) = line else {
@@ -204,7 +205,7 @@ impl Code {
                 (code.begin, code.continues) = (pc, pc % line != 0);
                 true
             } else {
-                // Superblocks go on behind jumps.
+                // Superblocks continue after jumps.
                 pc != code.end || pc % line == 0
             };
             code.lines += u64::from(begins) + (end - 1) / line - pc / line;
@@ -213,35 +214,35 @@ impl Code {
         code
     }
 
-    /// Clocks to fetch it, after what was carried out before it.
+    /// Clocks to fetch it after the previous code.
     fn clocks(self, after: Code) -> u64 {
         let fetched = self.continues && self.begin == after.end;
         self.lines - u64::from(fetched && self.lines > 0)
     }
 }
 
-/// A processor that nothing keeps waiting but its own instructions: the superblocks of one thread, in a row.
+/// A processor that waits only for its own instructions: the superblocks of one thread, in order.
 pub struct Play {
-    /// When each part of the state is there.
+    /// When each part of the state is available.
     ready: [u64; PARTS],
-    /// When the last value so far is there.
+    /// When the last value so far is available.
     last: u64,
     instructions: u64,
-    /// Instructions before a superblock, and [`Play::last`] after it, for those that may still be under way.
+    /// Instructions before a superblock, and [`Play::last`] after it, for those that may still be in flight.
     entered: VecDeque<(u64, u64)>,
     /// No instruction begins before this: those far behind it have ended.
     floor: u64,
-    /// When the last line of code so far is there, and the superblock that ends with it.
+    /// When the last line of code so far was fetched, and the superblock that ends with it.
     fetched: u64,
     code: Code,
-    /// Superblocks without references since the last that has some.
+    /// Superblocks without references since the last one with references.
     before: Took,
-    /// When each word that was stored is there to be loaded.
+    /// When each stored word can be loaded.
     stored: HashMap<u64, u64>,
     /// The place that each store of a superblock wrote last.
     places: HashMap<(usize, usize), u64>,
     forward: Forward,
-    /// The time at which the value that each reference of the present superblock loads is there.
+    /// When the value that each reference of the current superblock loads is available.
     loaded: [u64; LOADS],
 }
 
@@ -263,7 +264,7 @@ impl Play {
         }
     }
 
-    /// Plays one run of a superblock of so many instructions, with all of its references.
+    /// Plays one run of a superblock of this many instructions, with all of its references.
     pub fn run(
         &mut self,
         paces: &mut Paces,
@@ -314,7 +315,7 @@ impl Play {
         taken.before.add(std::mem::take(&mut self.before));
     }
 
-    /// The time at which the result of a way is there, by this way alone.
+    /// The time at which the result of a way is available, by this way alone.
     fn there(&self, way: &Way, begins: u64) -> u64 {
         let from = match (way.from, reference(way.from)) {
             (NONE, _) => 0,
@@ -324,7 +325,7 @@ impl Play {
         from.max(begins) + u64::from(way.clocks)
     }
 
-    /// Loads and stores pass values on, in their order. A store waits only for loads before it.
+    /// Loads and stores pass values on, in order. A store waits only for loads before it.
     fn through_memory(&mut self, block: usize, mut to_stores: &[Way], references: &[Reference], begins: u64) {
         self.loaded = [0; LOADS];
         for (number, of) in references.iter().enumerate() {

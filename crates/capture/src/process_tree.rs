@@ -1,4 +1,4 @@
-//! The tree of processes: they fork, replace themselves, end and are waited for.
+//! The tree of processes: they fork, execute other programs, end and are waited for.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::warmth::Touched;
 use crate::wire::{self, Hello, record};
 
-/// Ended address spaces that are kept in case a child of theirs has not spoken yet.
+/// Ended address spaces that are kept in case a child has not sent anything yet.
 const REMEMBERED: usize = 64;
 
 /// Receives words from the recorder, in an order in which they make sense: a child's after those of its parent
@@ -21,11 +21,11 @@ pub trait Listener {
     fn close(&mut self, connection: Connection);
     /// References that the program has made, and bytes written.
     fn progress(&self) -> (u64, u64);
-    /// True if nothing can be written any more, so that listening on makes no sense.
+    /// True if nothing can be written any more, so listening is useless.
     fn failed(&self) -> bool;
 }
 
-/// The newest of a process id.
+/// The newest process with a process id.
 #[derive(Clone, Copy)]
 struct Known {
     process: u32,
@@ -36,22 +36,23 @@ struct Known {
     heard: bool,
 }
 
-/// The trace being made of what the tool's processes say.
+/// The trace, made from the messages of the tool's processes.
 pub struct ProcessTree {
     pub out: Output,
     pub commons: Commons,
     spaces: HashMap<Connection, AddressSpace>,
-    /// Connections of programs that have not introduced themselves yet.
+    /// Connections of programs that have not sent their names yet.
     unnamed: HashMap<Connection, Hello>,
     known: HashMap<u32, Known>,
     /// Programs of processes, for their children.
     programs: HashMap<u32, (String, Vec<String>)>,
     ended: VecDeque<AddressSpace>,
-    /// Children that have not spoken yet, by pid, as they were when they were made: their parents went on.
+    /// Children that have not sent anything yet, by pid, in the state of their making, since their parents have
+    /// continued.
     made: HashMap<u32, AddressSpace>,
-    /// The newest of each process id, of those that have ended, too.
+    /// The newest process of each process id, including ended ones.
     newest: HashMap<u32, u32>,
-    /// Processes that said that they replace themselves, by pid: their main thread.
+    /// Processes that announced an execve, by pid: their main thread.
     replaced: HashMap<u32, ThreadId>,
 }
 
@@ -77,7 +78,7 @@ impl ProcessTree {
         }
     }
 
-    /// A window begins: caches are to hold the lines that threads that still live touched last. Lines of other threads go to the
+    /// A window begins: caches should hold the lines that live threads touched last. Lines of other threads go to the
     /// first thread of their process.
     pub fn warm_up(&mut self, touched: &[Touched]) {
         let mut found = HashMap::new();
@@ -99,7 +100,7 @@ impl ProcessTree {
         self.newest.get(&pid).copied()
     }
 
-    /// The program of a process, by the name that it was started by.
+    /// The program of a process, by the name under which it was started.
     pub fn program(&self, process: u32) -> &str {
         self.programs.get(&process).map_or("", |(program, _)| program)
     }
@@ -131,7 +132,7 @@ impl ProcessTree {
         (process, main)
     }
 
-    /// A program has introduced itself: `text` has its path and arguments, each ended by NUL.
+    /// A program has sent its name: `text` has its path and arguments, each ended by NUL.
     fn begin(&mut self, connection: Connection, hello: Hello, text: &[u8]) {
         let mut parts = text.split(|b| *b == 0).map(|p| String::from_utf8_lossy(p).into_owned());
         let name = parts.next().unwrap_or_default();
@@ -146,7 +147,7 @@ impl ProcessTree {
         };
         let (process, main) = self.enter(hello.pid, parent, (name, arguments));
         if let Some(before) = before {
-            // execve: the new program goes on where the old one ends.
+            // execve: the new program continues where the old one ends.
             self.out.event(before, Event::Spawn { child: main });
             self.out.exit(before);
         }
@@ -172,7 +173,7 @@ impl ProcessTree {
             self.spaces.insert(connection, made);
             return;
         }
-        // It speaks before its parent says that it made it, and so before its parent does anything else.
+        // It sends before its parent reports it, and so before the parent does anything else.
         let parent = self
             .spaces
             .values()
@@ -212,7 +213,7 @@ impl ProcessTree {
                 let known = match self.known.get(&pid).copied().filter(|k| !k.spawned) {
                     Some(known) => Known { spawned: true, ..known },
                     None => {
-                        // The child has not spoken yet: its place is taken for it.
+                        // The child has not sent anything yet: its place is reserved.
                         let parent = self
                             .spaces
                             .values()
@@ -240,7 +241,7 @@ impl ProcessTree {
             Wish::Waited { by, pid } => {
                 self.made.remove(&pid);
                 if let Some(known) = self.known.remove(&pid) {
-                    // A child that never spoke (it was killed at once) ends here.
+                    // A child that never sent anything (it was killed at once) ends here.
                     self.out.exit(known.main);
                     self.out.event(by, Event::Join { child: known.main });
                 }

@@ -26,9 +26,9 @@ use crate::symbols;
 use crate::tool;
 use crate::wire::{self, Hello, record as kind};
 
-/// The interval of checks that the program still runs, while no message comes.
+/// The interval of checks that the program still runs, while no message arrives.
 const GLANCE_MS: u32 = 50;
-/// A program that has said nothing for so long, blocks.
+/// A program that has sent nothing for this long is blocked.
 const SILENCE: Duration = Duration::from_millis(200);
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
@@ -41,7 +41,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, CaptureError> {
     check(options)?;
     let tool = tool::find(options.tool.as_deref())?;
-    // From here on whatever asks us to end is the program's to answer: the folder is never left behind.
+    // From here on, requests to end go to the program: the folder is always removed.
     let mut supervisor = Some(Supervisor::begin().map_err(CaptureError::system("cannot catch signals"))?);
     let room = Room::new()?;
     let listener =
@@ -69,7 +69,7 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
             progress,
         )
     });
-    // The recording is kept, whatever happened after it; but an older file stays if nothing could be written.
+    // The recording is kept, whatever happened afterwards; but an older file stays if nothing could be written.
     let nothing = |outcome: &Outcome| outcome.failure.is_some() && outcome.summary.references == 0;
     if recorder.is_some_and(|recorder| recorder.greeted > 0) && !recorded.as_ref().is_ok_and(nothing) {
         let kept = destination.keep();
@@ -85,7 +85,7 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
     }
 }
 
-/// Records the program that `recorder` hears; `folder` has room for what must be kept meanwhile.
+/// Records the program that `recorder` listens to; `folder` has room for temporary files.
 fn take_down(
     options: &Options,
     writer: Writer,
@@ -157,7 +157,7 @@ fn take_down(
     let exit = Exit::from(ended);
     let ending = Ending {
         exit,
-        // A program that ends in good order when asked to, as servers do, was recorded whole.
+        // A program that ends with status 0 when asked to, as servers do, was recorded whole.
         interrupted: recorder.interrupted.filter(|_| exit != Exit::Code(0)),
         ended_by_us: recorder.deadline.ended_it(),
         program: recorder.child,
@@ -183,7 +183,7 @@ fn take_down(
         }
         tree.out.writer().header(&header);
     }
-    // If sites have no program counters, one site stands for many.
+    // Without program counters, one site stands for many.
     if options.pcs {
         let (dependences, mispredictions) = std::mem::take(&mut tree.commons.dependences).tables();
         tree.out.writer().dependences(dependences);
@@ -216,7 +216,7 @@ fn take_down(
     })
 }
 
-/// The content of the file although it could not be finished.
+/// The contents of the file although it could not be finished.
 fn kept(failure: &TraceError) -> Summary {
     let (references, bytes) = match failure {
         TraceError::Write { references, bytes, .. } => (*references, *bytes),
@@ -248,7 +248,7 @@ struct Recorder {
     rings: BTreeMap<Connection, Ring>,
     next: Connection,
     greeted: u64,
-    /// When something came last.
+    /// When something last arrived.
     heard: Option<Instant>,
     gate: Gate,
     deadline: Deadline,
@@ -273,7 +273,8 @@ impl Recorder {
         }
     }
 
-    /// Hands everything to `tree` until the program has ended. When an interrupt ended it, the next one ends us, too.
+    /// Passes everything to `tree` until the program has ended. If an interrupt ended it, the next one ends this
+    /// process, too.
     fn listen_to_the_end(
         &mut self,
         tree: &mut dyn Listener,
@@ -305,7 +306,7 @@ impl Recorder {
         loop {
             self.wait(supervisor, ended.is_some())?;
             if ended.is_none() {
-                // The program decides what becomes of it.
+                // The program decides how to react.
                 if let Some(signal) = supervisor.pass_on(self.child) {
                     self.interrupted = Some(signal);
                     if self.deadline.interrupted(signal, self.child) {
@@ -394,7 +395,7 @@ impl Recorder {
         }
     }
 
-    /// Takes one slot of each ring that may go on; whether there was any.
+    /// Takes one slot of each ring that may continue; returns whether there was any.
     fn take(&mut self, tree: &mut dyn Listener) -> bool {
         let mut moved = false;
         for id in self.rings.keys().copied().collect::<Vec<_>>() {
@@ -461,13 +462,13 @@ impl Recorder {
 
     /// Ends the recording when its time is up, and then the program.
     fn watch_the_time(&mut self, tree: &mut dyn Listener) {
-        // A program that blocks soon after its beginning says so little that none of it has come.
+        // A program that blocks soon after its beginning sends so little that nothing has arrived.
         let silent = self.heard.is_some_and(|heard| heard.elapsed() > SILENCE);
         if self.gate.entered() && self.greeted > 0 || self.gate.is_at_the_beginning() && silent {
             self.deadline.begin();
         }
         if let Some(note) = self.deadline.look(self.child) {
-            // The rest of a program's words comes as it ends, if the program is still waited for.
+            // The rest of a program's words comes when it ends, if the program is still waited for.
             if self.gate.entered() {
                 self.hang_up(tree);
             }
@@ -488,7 +489,7 @@ impl Recorder {
         ))
     }
 
-    /// The program has ended: children that still run go on unrecorded.
+    /// The program has ended: children that still run continue unrecorded.
     fn leave(&mut self, tree: &mut dyn Listener) {
         let running = self.rings.values().filter(|r| !r.ended()).count();
         if running > 0 {
@@ -499,7 +500,7 @@ impl Recorder {
         self.hang_up(tree);
     }
 
-    /// Takes the words that have come, and listens no more: programs that still run go on unrecorded.
+    /// Takes the words that have arrived, and stops listening: programs that still run continue unrecorded.
     fn hang_up(&mut self, tree: &mut dyn Listener) {
         for (id, mut ring) in std::mem::take(&mut self.rings) {
             ring.hang_up();

@@ -10,9 +10,8 @@ use crate::output::Output;
 use crate::wire;
 
 impl AddressSpace {
-    /// Runs of superblocks from `words[at]` on, as long as nothing about them is unusual: all of a
-    /// known superblock was run, and all of it is wanted. Returns where that ends; the run there
-    /// is for [`AddressSpace::run`].
+    /// Handles runs of superblocks from `words[at]` on, as long as they are ordinary: a known superblock was run
+    /// completely, and all of it is wanted. Returns where that ends; the run there is for [`AddressSpace::run`].
     ///
     /// The words go to the writer as they are: a superblock has two references on average, and
     /// the writer needs to foresee but one of their sites.
@@ -26,9 +25,9 @@ impl AddressSpace {
         })
     }
 
-    /// Any run of a superblock, whose addresses begin at `words[at]`: left early, with references
-    /// that were left out, across the border of a window, for the first time ... Returns where it ends, or where it
-    /// begins if it is to be looked at again.
+    /// Handles any run of a superblock, whose addresses begin at `words[at]`: left early, with omitted references,
+    /// across the border of a window, for the first time ... Returns where it ends, or where it begins if it must be
+    /// handled again.
     pub(crate) fn run(
         &mut self,
         number: usize,
@@ -40,7 +39,7 @@ impl AddressSpace {
         let block = *self.blocks.get(number).ok_or(Malformed)?;
         let rest = &words[at..];
         let most = usize::from(block.refs).min(rest.len());
-        // How far it got, and whether something in between was left out.
+        // How far it got, and whether a reference was left out on the way.
         let mut refs = 0;
         let mut nulls = 0;
         for &word in &rest[..most] {
@@ -81,7 +80,7 @@ impl AddressSpace {
                 }
                 out.site(site)
             });
-            // Now it may go with others.
+            // Now it may join others.
             return Ok(at - 1);
         }
         if nulls > 0 || out.fetches {
@@ -105,7 +104,7 @@ impl AddressSpace {
         Ok(end)
     }
 
-    /// Instructions of the current thread that no reference can carry.
+    /// Writes instructions of the current thread that no reference can carry.
     #[cold]
     pub(crate) fn write_work(&mut self, out: &mut Output) {
         let instructions = std::mem::take(&mut self.carried);
@@ -117,7 +116,7 @@ impl AddressSpace {
         }
     }
 
-    /// A run with references that were left out, or with fetches.
+    /// A run with omitted references, or with fetches.
     fn run_slowly(&mut self, block: &Block, words: &[u64], insns: u16, out: &mut Output) {
         if self.carried > 100 {
             self.write_work(out);
@@ -155,7 +154,7 @@ impl AddressSpace {
         }
     }
 
-    /// Puts another thread in the place of the current one.
+    /// Makes another thread the current one.
     pub(crate) fn switch(&mut self, tid: usize) {
         if let Some(runner) = self.runners.get_mut(self.current).and_then(Option::as_mut) {
             runner.carried = self.carried;

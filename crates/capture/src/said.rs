@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     pub pc: u64,
-    /// Its bytes and some that follow; none of `ud2`, by which programs end themselves.
+    /// Its bytes and some that follow; none for `ud2`, with which programs end themselves.
     pub bytes: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ pub struct Said {
     pub lines: Vec<String>,
 }
 
-/// Valgrind's message about debug information that is newer than itself: ours is read by `symbols`.
+/// Valgrind's message about debug information that is too new for it: `symbols` reads ours.
 const OWN_AFFAIR: &str = "unhandled dwarf2 abbrev form code";
 /// Lines of the rest that are kept, and instructions.
 const MOST: usize = 8;
@@ -44,7 +44,7 @@ impl Said {
     /// The log of process `pid`.
     pub fn read(pid: u32, text: &str) -> Said {
         let mut said = Said { pid, ..Said::default() };
-        // Of the instruction that was translated last.
+        // Bytes of the last translated instruction.
         let mut bytes = Vec::new();
         let mut explains = false;
         let mut lines = text.lines().map(message).peekable();
@@ -104,7 +104,7 @@ fn number(text: &str) -> Option<u64> {
     u64::from_str_radix(&digits[..end], 16).ok()
 }
 
-/// Of a line of a call stack: `   at 0x10916B: main (wide.c:11)`.
+/// From a line of a call stack: `   at 0x10916B: main (wide.c:11)`.
 fn address(line: &str) -> Option<u64> {
     number(line.trim().strip_prefix("at ")?)
 }
@@ -141,7 +141,7 @@ vex amd64->IR:   REX=0 REX.W=0 REX.R=0 REX.X=0 REX.B=0
         assert_eq!(said.lines, ["Warning: set address range perms"]);
     }
 
-    /// Valgrind lists no bytes of it.
+    /// Valgrind lists no bytes for it.
     #[test]
     fn a_trap_is_the_programs_own_doing() {
         let from = ILLEGAL.find("==8977== valgrind").unwrap();

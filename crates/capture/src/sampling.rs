@@ -1,7 +1,7 @@
-//! Which slots of the ring are looked at closely.
+//! The slots of the ring that are examined closely.
 
-/// True if a slot is the one of `one_in` in a row that is looked at. Its place among them has no period that a program
-/// could have too (the finalizer of SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
+/// True if a slot is the chosen one of `one_in` in a row. The choice has no period that a program could share (it uses
+/// the finalizer of SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
 pub fn is_sample(slot: u64, one_in: u64) -> bool {
     let mut mixed = (slot / one_in).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,8 +1,8 @@
-//! Which windows of a run whose length nobody knows are held: one out of each stretch of it, at a place that chance gives.
+//! The windows that are kept in a run of unknown length: one of each stretch, at a random place.
 //!
-//! Windows of N references are taken at first one after the other. When twice as many are held as were asked for, of each
-//! pair one is dropped, and the next ones are that much farther apart; so at any time the windows held are one of each part
-//! of the run so far, all parts of one length, and each window of a part is as likely to be the one as the others
+//! At first, consecutive windows of N references are taken. When twice as many are kept as were requested, one of each
+//! pair is dropped, and the following ones are twice as far apart. So at any time the kept windows are one for each
+//! part of the run so far, all parts of equal length, and each window of a part is equally likely to be the kept one
 //! (stratified sampling).
 
 use std::ops::Range;
@@ -12,9 +12,9 @@ pub struct Schedule {
     references: u64,
     count: u64,
     seed: u64,
-    /// Of each 2^level windows one is held.
+    /// One of each 2^level windows is kept.
     level: u32,
-    /// The next window that is held, or is under way.
+    /// The next window to keep, or the current one.
     next: u64,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn mixed(mut z: u64) -> u64 {
 }
 
 impl Schedule {
-    /// After `skip` references, `count` windows of so many `references`.
+    /// After `skip` references, `count` windows of `references` each.
     pub fn new(skip: u64, references: u64, count: u32, seed: u64) -> Schedule {
         Schedule {
             skip,
@@ -42,7 +42,7 @@ impl Schedule {
         mixed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mixed(part << 6 | u64::from(level)))
     }
 
-    /// The window of a part that is held: of its halves' windows one.
+    /// The window of a part that is kept: one of its two halves' windows.
     fn of_part(&self, part: u64) -> u64 {
         (1..=self.level)
             .rev()
@@ -53,14 +53,14 @@ impl Schedule {
         self.skip.saturating_add(number.saturating_mul(self.references))
     }
 
-    /// The number of the window to be held that has any of the references `[from, to)`, `to` above `from`; the last of
-    /// several. They only grow.
+    /// The number of the window to be kept that contains any of the references `[from, to)`, `to` above `from`; the
+    /// last of several. The numbers only grow.
     pub fn wants(&mut self, from: u64, to: u64) -> Option<u64> {
         if to <= self.start(self.next) {
             return None;
         }
         loop {
-            // Windows that ended before are past.
+            // Skips windows that ended earlier.
             while self.start(self.next + 1) <= from {
                 self.next = self.of_part((self.next >> self.level) + 1);
             }
@@ -84,15 +84,15 @@ impl Schedule {
         self.of_part(number >> self.level) == number
     }
 
-    /// All of a run of `seen` references, where that is no more than the windows together: nothing of it was dropped.
+    /// All of a run of `seen` references, if the windows together are as long: nothing was dropped.
     pub fn whole(&self, seen: u64) -> Option<Range<u64>> {
         let most = self.count.saturating_mul(self.references);
         let run = self.skip..seen;
         (self.level == 0 && !run.is_empty() && run.end - run.start <= most).then_some(run)
     }
 
-    /// The windows to use of a run of `seen` references: `count` of those held, as evenly as they come, from one that chance
-    /// gives.
+    /// The windows to use of a run of `seen` references: `count` of those kept, as evenly as possible, from a random
+    /// first one.
     pub fn choose(&self, seen: u64) -> Vec<(u64, Range<u64>)> {
         let complete = seen.saturating_sub(self.skip) / self.references;
         let parts = 0..complete.div_ceil(1 << self.level);
@@ -102,7 +102,7 @@ impl Schedule {
             .collect();
         let window = |number: u64| (number, self.start(number)..self.start(number + 1));
         if complete == 0 {
-            // Shorter than one window: all there is.
+            // Shorter than one window: returns everything.
             return if seen > self.skip { vec![window(0)] } else { Vec::new() };
         }
         let (have, want) = (held.len() as u64, self.count.min(held.len() as u64));
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(schedule.wants(10 * held + 10, 10 * held + 11), None);
         let after = schedule.of_part(1);
         assert_eq!(schedule.wants(10 * held + 20, 10 * after + 1), Some(after));
-        // Of two it is the later one, which is so announced before anything of it comes.
+        // The later of two is kept, so it is announced before any of its references come.
         let mut all = Schedule::new(0, 10, 4, 1);
         assert_eq!(all.wants(8, 10), Some(0));
         assert_eq!(all.wants(8, 11), Some(1));

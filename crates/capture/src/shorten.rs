@@ -1,8 +1,8 @@
-//! Less of a trace: windows spread over it, for an advice that may take only so long.
+//! A part of a trace: windows spread over it, for an advice with limited time.
 //!
-//! References outside of windows are not even decoded. Events all stay: they say which memory is whose, and how threads
-//! depend on each other. Of a trace that has windows some are chosen, with the references that warm their caches. In another one,
-//! windows are laid in parts of one length, each at a place that chance gives, and the first half of each warms up.
+//! References outside of windows are not even decoded. All events stay: they show the owners of memory, and the
+//! dependences between threads. If a trace has windows, some are chosen, with the references that warm their caches. In
+//! another trace, a window is placed at random in each of several parts of equal length, and its first half warms up.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -11,11 +11,11 @@ use trace::{Batch, Chosen, Event, Options, Ref, Run, ThreadId, ThreadStream, Tra
 
 use crate::schedule::mixed;
 
-/// Windows where time is short, if there is room for so many: enough to be spread over phases of the run.
+/// The number of windows if time is short, if they fit: enough to cover phases of the run.
 pub const WINDOWS: u32 = 40;
-/// Windows of fewer references would be of caches that are still empty.
+/// Shorter windows would measure caches that are still empty.
 const LEAST: u64 = 20_000;
-/// Fewer windows would say nothing of how much they differ.
+/// Fewer windows would not show their variation.
 const FEWEST: usize = 4;
 /// Events that are held in memory.
 const MOST_EVENTS: u64 = 30_000_000;
@@ -36,14 +36,14 @@ impl Window {
         self.end - self.begin
     }
 
-    /// Without what only warms caches.
+    /// The references without those that only warm caches.
     fn counts(&self) -> u64 {
         self.end - self.counted.unwrap_or(self.begin)
     }
 }
 
-/// Writes windows of `trace`, with about so many `references` together, to a new trace at `output`. False if that would
-/// not be less than all of it, or cannot be done.
+/// Writes windows of `trace`, with about `references` together, to a new trace at `output`. False if that would not be
+/// shorter, or cannot be done.
 pub fn shorten(trace: &Trace, output: &Path, references: u64) -> Result<bool, TraceError> {
     let references = references.max(LEAST * FEWEST as u64);
     if trace.references() <= references || trace.events() > MOST_EVENTS || trace.threads().is_empty() {
@@ -82,7 +82,7 @@ pub fn shorten(trace: &Trace, output: &Path, references: u64) -> Result<bool, Tr
     Ok(true)
 }
 
-/// Of each thread, its events, each with how many references of the thread come before it.
+/// The events of each thread, each with how many references of the thread come before it.
 type Events = Vec<Vec<(u64, Event)>>;
 
 fn events(trace: &Trace) -> Result<Events, TraceError> {
@@ -134,7 +134,7 @@ fn walk(
     Ok(())
 }
 
-/// The windows that a trace has.
+/// The windows of a trace.
 fn there(trace: &Trace, events: &Events) -> Result<Vec<Window>, TraceError> {
     let mut windows: Vec<Window> = Vec::new();
     let mut seen = 0;
@@ -167,8 +167,8 @@ fn there(trace: &Trace, events: &Events) -> Result<Vec<Window>, TraceError> {
     Ok(windows)
 }
 
-/// As many of these windows as have `references` together, evenly; where that would be few, shorter ones, and of what warms
-/// them what was touched last.
+/// Evenly chosen windows with `references` together; if those would be few, shorter ones, with only the last references
+/// that warm them.
 fn some_of(windows: &[Window], references: u64) -> Vec<Window> {
     let have = windows.len();
     let mean = (windows.iter().map(Window::references).sum::<u64>() / have as u64).max(1);
@@ -231,7 +231,7 @@ fn tables(trace: &Trace, writer: &mut Writer) {
 struct Copy {
     writer: Writer,
     pieces: Pieces,
-    /// The one under way or the next comes first.
+    /// The current or next one comes first.
     windows: std::iter::Peekable<std::vec::IntoIter<Window>>,
     index: u32,
     /// References so far, copied or not.
@@ -274,7 +274,7 @@ impl Copy {
             if counted == Some(self.seen) {
                 self.announce(&Event::Counted { index })?;
             }
-            // Up to here all is alike.
+            // Up to here all references are handled alike.
             let stops = [begin, counted.unwrap_or(end), end];
             let stop = stops.into_iter().filter(|stop| *stop > self.seen).min().unwrap_or(end);
             let count = (to - from).min(stop - self.seen);
@@ -315,10 +315,10 @@ impl Copy {
     }
 }
 
-/// References of threads, wherever they are.
+/// References of threads, in any piece.
 struct Pieces {
     stream: ThreadStream,
-    /// Of each thread, how many references come before each piece, and at the end how many there are.
+    /// For each thread, how many references come before each piece, and at the end the total.
     begins: Vec<Vec<u64>>,
     held: HashMap<ThreadId, (usize, Batch)>,
 }
@@ -340,7 +340,7 @@ impl Pieces {
         })
     }
 
-    /// Hands over a thread's references `[from, to)`, piece by piece.
+    /// Passes on a thread's references `[from, to)`, piece by piece.
     fn each(
         &mut self,
         thread: ThreadId,

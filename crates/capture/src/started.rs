@@ -1,10 +1,10 @@
-//! Files of programs, called as the programs were started: `redis-server` may be a link to `redis-check-rdb`, and what a program
-//! does can depend on its name.
+//! Files of programs, under the names by which the programs were started: `redis-server` may be a link to
+//! `redis-check-rdb`, and a program's behaviour can depend on its name.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// For each process, its program's file as the kernel names it, and by the name that it was started by.
+/// For each process, its program's file as the kernel names it, and under the name by which it was started.
 pub struct Started(HashMap<u32, (PathBuf, String)>);
 
 impl Started {
@@ -31,7 +31,7 @@ impl Started {
 fn names(program: &Path) -> Option<(PathBuf, String)> {
     let file = program.canonicalize().ok()?;
     let leads = |path: &Path| path.canonicalize().is_ok_and(|to| to == file);
-    // In one folder, so that one file has not several names by way of links between folders (`/bin` to `/usr/bin`).
+    // In one folder, so that links between folders (`/bin` to `/usr/bin`) do not give a file several names.
     let beside = file.with_file_name(program.file_name()?);
     let started = match leads(&beside) {
         true => beside,

@@ -18,7 +18,7 @@ use crate::tool;
 
 /// Static data without initial values that one file may have: 64 GiB.
 const MOST_ZEROED: u64 = 1 << 36;
-/// Functions that one place is inlined into, of which a trace tells.
+/// The most functions around an inlined place that a trace names.
 const MOST_INLINED: usize = 16;
 
 /// A file in an address space.
@@ -54,15 +54,15 @@ impl Spot {
     }
 }
 
-/// All that was asked of one file.
+/// The answers about one file.
 #[derive(Default)]
 struct Answers {
     data: Vec<Symbol>,
     spots: HashMap<u64, Spot>,
 }
 
-/// Writes the tables that give names: modules, symbols and locations. Returns what program counters of processes (`wanted`) are
-/// in the source, in words.
+/// Writes the tables of names: modules, symbols and locations. Returns the places in the source of processes' program
+/// counters (`wanted`), in words.
 pub fn write(
     options: &Options,
     tree: &mut ProcessTree,
@@ -114,8 +114,8 @@ pub fn write(
         .par_iter()
         .map(|(path, elf)| {
             let asked = asked.get(path).unwrap_or(&nothing);
-            // Of libraries whose debug information lies apart only code is looked up: it is of the
-            // system, and reading all of it takes longer than many a program runs.
+            // In libraries with separate debug information only code is looked up: they belong to the system, and
+            // reading everything takes longer than the run of many programs.
             let variables = Some(*path) == program || elf.debug.as_deref() == Some(Path::new(path));
             (
                 *path,
@@ -248,7 +248,7 @@ fn answer(elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
         .iter()
         .map(|named| {
             let variable = variables.remove(&named.addr).unwrap_or_default();
-            // Data that is only read is not falsely shared.
+            // Read-only data has no false sharing.
             let fields = if elf.is_writable(named.addr) {
                 variable.fields
             } else {
@@ -280,8 +280,9 @@ fn answer(elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
     answers
 }
 
-/// The function at an address, inlined ones included, and the line: the innermost that is the user's. A function inlined from a
-/// library's header has the line of the user's code that calls it; code that is the library's alone is named as in the library.
+/// The function at an address, including inlined ones, and the line: the innermost of the user's code. A function
+/// inlined from a library's header gets the line of the user's code that calls it; pure library code is named as in the
+/// library.
 pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let mut frames = loader.find_frames(own).ok()?;
     let mut spots: Vec<Spot> = Vec::new();
@@ -296,7 +297,7 @@ pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
                     function, file, line, ..
                 }: Spot| Inlined { function, file, line };
     let mut inlined: Vec<Inlined> = spots.map(into).collect();
-    // The last is the function of the machine's code, which is never left out.
+    // The last is the function of the machine code, which is never left out.
     if inlined.len() > MOST_INLINED {
         inlined.drain(MOST_INLINED - 1..inlined.len() - 1);
     }
@@ -331,8 +332,8 @@ fn write_modules(tree: &mut ProcessTree, places: &[Place<'_>], elves: &HashMap<&
     tree.out.writer().modules(modules.collect::<Vec<_>>());
 }
 
-/// The same symbol of all processes together: the table of a program with many processes is then
-/// little longer, compressed, than that of one.
+/// Writes the same symbol of all processes together: the table of a program with many processes is then, compressed,
+/// hardly longer than that of one.
 fn write_symbols(tree: &mut ProcessTree, places: &[Place<'_>], answers: &HashMap<&str, Answers>) {
     let mut by_path: BTreeMap<&str, Vec<&Place<'_>>> = BTreeMap::new();
     for place in places {

@@ -1,9 +1,9 @@
-//! Synchronization: what the wrappers and the futex calls say, as events that a simulator can
-//! replay by clocks of its own.
+//! Synchronization: the operations of the wrappers and the futex calls, as events that a simulator can replay by its
+//! own clocks.
 //!
-//! Locks and barriers become [`Event::Lock`], [`Event::Unlock`], [`Event::Barrier`]: the simulator decides anew
-//! which thread gets them. Calls that pass a signal on (condition variables, semaphores, OpenMP teams, and any
-//! other futex) become a [`Event::Post`] and a [`Event::Wait`] of the same ticket.
+//! Locks and barriers become [`Event::Lock`], [`Event::Unlock`], [`Event::Barrier`]: the simulator decides itself which
+//! thread gets them. Calls that pass a signal on (condition variables, semaphores, OpenMP teams, and any other futex)
+//! become a [`Event::Post`] and a [`Event::Wait`] of the same ticket.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -11,8 +11,7 @@ use trace::{Event, ThreadId};
 
 use crate::wire::sync as op;
 
-/// Bytes after the address of a lock, condition or barrier in which a futex is its own affair:
-/// none of glibc's is larger.
+/// Bytes after the address of a lock, condition or barrier whose futexes are internal to it: none of glibc's is larger.
 const OBJECT_BYTES: u64 = 64;
 
 /// Tickets, unique in the trace.
@@ -34,7 +33,7 @@ struct Team {
     start: u64,
     master: ThreadId,
     left: Vec<u64>,
-    /// True if its begin was reported: that of a team of one is not.
+    /// True if its begin was reported: a team of one is not reported.
     reported: bool,
 }
 
@@ -43,8 +42,8 @@ struct Team {
 pub struct Objects {
     /// Distinguishes objects of different processes.
     space: u64,
-    /// How many times each thread holds each lock for writing: some can be taken again by their holder. By thread, because
-    /// one may hear that it has a lock before the one that gave it up has reported that.
+    /// How many times each thread holds each lock for writing, since some locks are recursive. By thread, because a
+    /// thread may report that it has a lock before the previous holder reports its release.
     holders: HashMap<(u64, ThreadId), u32>,
     barriers: HashMap<u64, u32>,
     signals: HashMap<u64, u64>,
@@ -52,7 +51,7 @@ pub struct Objects {
     semaphores: HashMap<u64, VecDeque<Option<u64>>>,
     futexes: HashMap<u64, u64>,
     teams: HashMap<u64, Team>,
-    /// Objects that the wrappers know, so that their futexes are not counted twice.
+    /// Objects that the wrappers handle, so that their futexes are not counted twice.
     known: BTreeMap<u64, ()>,
 }
 
@@ -83,7 +82,7 @@ impl Objects {
             .is_some_and(|(at, ())| address - at < OBJECT_BYTES)
     }
 
-    /// The events of `thread` that an operation amounts to.
+    /// The events that an operation of `thread` produces.
     pub fn events(
         &mut self,
         thread: ThreadId,
@@ -102,7 +101,7 @@ impl Objects {
                 *times = times.saturating_add(1);
                 vec![Event::Lock { object: number }]
             }
-            // Readers share: only a writer's lock excludes, and only its holder's unlock ends it.
+            // Readers share: only a writer's lock excludes others, and only its holder's unlock ends it.
             op::READ_LOCK => Vec::new(),
             op::UNLOCK => match self.holders.get_mut(&(object, thread)) {
                 Some(times) => {
@@ -122,7 +121,7 @@ impl Objects {
                 let known = self.barriers.get(&object).copied();
                 let threads = if value > 0 { Some(value as u32) } else { known };
                 threads
-                    // Nobody waits alone.
+                    // A single thread does not wait.
                     .filter(|&threads| operation == op::BARRIER || threads > 1)
                     .map(|threads| Event::Barrier {
                         object: number,

@@ -14,7 +14,7 @@ pub struct Tool {
     pub folder: PathBuf,
 }
 
-/// The file that says that a folder is the tool's.
+/// The file that identifies the tool's folder.
 pub const EXECUTABLE: &str = "domicile-amd64-linux";
 const ENVIRONMENT: &str = "DOMICILE_VALGRIND_LIB";
 /// Beside the executable, after `make install`.
@@ -42,7 +42,7 @@ pub fn find(given: Option<&Path>) -> Result<Tool, CaptureError> {
         what: "no `valgrind` in PATH".into(),
     })?;
     for beside in ["default.supp", "vgpreload_core-amd64-linux.so"] {
-        // Links into the valgrind package, dangling if it was removed since.
+        // Links into the valgrind package dangle if it was removed.
         if !folder.join(beside).exists() {
             return Err(CaptureError::NoValgrind {
                 what: format!("{} is missing", folder.join(beside).display()),

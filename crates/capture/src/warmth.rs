@@ -1,9 +1,9 @@
-//! Lines that a program touched before a window of its run: the content of its caches and TLBs by then.
+//! Lines that a program touched before a window of its run: the contents of its caches and TLBs at that time.
 //!
-//! For every thread the lines that it touched last are kept in the order of their last touch. An LRU cache of
-//! any shape holds exactly such lines, up to so many (Barr and others 2005: a memory timestamp record). At the beginning of a window
-//! they are noted. A line that the window touches, that is not among them, and that was touched long before is noted too, as the
-//! first of all: then it is no first touch.
+//! The most recently touched lines of every thread are kept in the order of their last touch. An LRU cache of any shape
+//! holds exactly such lines, up to its size (Barr and others 2005: a memory timestamp record). At the beginning of a
+//! window they are recorded. A line that the window touches, that is not among them, but was touched long before, is
+//! also recorded, as the first of all: then it is no first touch.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -16,9 +16,9 @@ const LINE_BITS: u32 = 6;
 /// Of user addresses, how many bits a line's number has.
 const NUMBER_BITS: u32 = 47 - LINE_BITS;
 const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
-/// A bit in the note of a line: it was written.
+/// A bit in the record of a line: it was written.
 const WRITTEN: u64 = 1 << 63;
-/// Threads that are told apart.
+/// How many threads are distinguished.
 const THREADS: usize = 1 << (63 - NUMBER_BITS - 1);
 /// Lines of a page, as a power of two.
 const PAGE_BITS: u32 = 12 - LINE_BITS;
@@ -37,7 +37,7 @@ pub struct Touched {
 #[derive(Clone, Default)]
 struct Speaker {
     pid: u32,
-    /// Of each superblock, which of its first 64 references write, and which are prefetches.
+    /// For each superblock, which of its first 64 references write, and which are prefetches.
     blocks: Vec<[u64; 2]>,
     tid: u64,
     /// The number of its thread `tid` here.
@@ -51,13 +51,13 @@ pub struct Warmth {
     threads: Vec<(Connection, u64)>,
     numbers: HashMap<(Connection, u64), u32>,
     lines: Lines,
-    /// Which lines of a page were touched at any time, by connection.
+    /// The lines of a page that were ever touched, by connection.
     pages: HashMap<(Connection, u64), u64>,
-    /// The window under way: its number, the lines touched last when it began, and those that it touched later.
+    /// The current window: its number, the last touched lines at its beginning, and those that it touched later.
     window: Option<(u64, Vec<u64>, Vec<u64>)>,
     /// By number of the window, zstd.
     noted: BTreeMap<u64, Vec<u8>>,
-    /// Why something could not be noted.
+    /// Why something could not be recorded.
     failure: Option<io::Error>,
 }
 
@@ -96,7 +96,7 @@ impl Warmth {
         })
     }
 
-    /// A record that comes beside references.
+    /// Handles a record that is not a reference.
     pub fn record(&mut self, connection: Connection, kind: u32, payload: &[u64]) {
         match (kind, payload) {
             (record::THREAD, [tid, ..]) => {
@@ -121,7 +121,7 @@ impl Warmth {
         }
     }
 
-    /// A superblock was run: its addresses, and words that are none.
+    /// A superblock was run: its addresses, mixed with other words.
     pub fn run(&mut self, connection: Connection, number: u32, words: &[u64]) {
         let Some(speaker) = self.speakers.get(&connection) else {
             return;
@@ -148,7 +148,7 @@ impl Warmth {
         let bit = 1 << (line & ((1 << PAGE_BITS) - 1));
         let known = *page & bit != 0;
         *page |= bit;
-        // The first touches in a window do not tell which lines the window itself has pushed out.
+        // The first touches in a window do not show which lines the window itself has evicted.
         if let Some((_, _, late)) = self.window.as_mut().filter(|_| known && !self.lines.pruned) {
             late.push(key);
         }
@@ -175,7 +175,7 @@ impl Warmth {
         }
     }
 
-    /// Of the windows noted, only these will be asked for.
+    /// Only these of the recorded windows will be requested.
     pub fn retain(&mut self, keep: impl Fn(u64) -> bool) {
         self.noted.retain(|number, _| keep(*number));
     }
@@ -211,14 +211,14 @@ struct Lines {
     /// The index of a line in `held`, plus 1; 0: not held. Open addressing, at most half full.
     places: Vec<u32>,
     now: u64,
-    /// Lines were left out since this was set to false.
+    /// Lines were dropped since this was set to false.
     pruned: bool,
     latest: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
-    /// Twice the moment, and 1 if the line was written since it can have left the last ones.
+    /// Twice the moment, plus 1 if the line was written since it can have left the last ones.
     moment: u64,
     key: u64,
 }
@@ -248,7 +248,7 @@ impl Lines {
         at
     }
 
-    /// True if the line was not held.
+    /// Records a touch. True if the line was not held.
     #[inline]
     fn touch(&mut self, key: u64, write: bool) -> bool {
         if key == self.latest && !write {
@@ -276,7 +276,7 @@ impl Lines {
         true
     }
 
-    /// The last ones, by their last touch, the latest last.
+    /// The held lines by their last touch, the latest last.
     fn by_moment(&self) -> Vec<Line> {
         let mut held = self.held.clone();
         held.sort_unstable();

@@ -1,18 +1,18 @@
 //! The language of the ring: the Rust side of `capture/valgrind/wire.h`, which explains it.
 
-/// First word of the greetings, and the version that both sides must speak.
+/// The first word of the greetings, and the version that both sides must have.
 pub const MAGIC: u32 = 0x5243_4d44;
 pub const VERSION: u32 = 11;
 
 /// Bytes of the page before the slots.
 pub const CONTROL_BYTES: usize = 4096;
-/// Words of that page: where the tool would write next, where the slots begin, how many were published.
+/// Words of that page: the tool's next write position, the start of the slots, the number of published slots.
 pub const CONTROL_CURSOR: usize = 0;
 pub const CONTROL_SLOTS: usize = 2;
 pub const CONTROL_PUBLISHED: usize = 3;
-/// While nothing is recorded: where the cursor belongs.
+/// While nothing is recorded: the real position of the cursor.
 pub const CONTROL_ASIDE: usize = 4;
-/// The first of those that say how many words each slot has.
+/// The first of the words that state how many words each slot has.
 pub const CONTROL_WORDS: usize = 5;
 
 /// The top bit marks words that are not addresses.
@@ -71,7 +71,7 @@ pub mod slots {
     pub const THREAD: u64 = 4;
     pub const ALLOCATE: u64 = 5;
     pub const DATA_FREE: u64 = 6;
-    /// In the place of a slot: none.
+    /// In place of a slot: none.
     pub const NONE: u64 = u64::MAX;
 }
 

@@ -9,43 +9,43 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Columns where the output is not a terminal and nothing says otherwise.
+/// Columns where the output is not a terminal and nothing else sets them.
 const COLUMNS: usize = 100;
 
-/// Whether the user wants results and errors alone.
+/// True if the user asked for results and errors only.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
-/// No notes from now on.
+/// Prints no notes from now on.
 pub fn silence() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
-/// A line on standard error that is no error: what the user may want to know of the work.
+/// Prints a line on standard error that is no error: a note about the work.
 pub fn note(text: impl std::fmt::Display) {
     if !SILENT.load(Ordering::Relaxed) {
         say(&format!("domicile: {text}\n"));
     }
 }
 
-/// The same, printed even with --quiet: the results are of less than was asked for.
+/// The same, printed even with --quiet: the results cover less than was asked for.
 pub fn warn(text: impl std::fmt::Display) {
     say(&format!("domicile: {text}\n"));
 }
 
-/// Whole lines of notes that say by themselves whose they are.
+/// Prints whole lines of notes that already have a prefix.
 pub fn note_lines(text: &str) {
     if !SILENT.load(Ordering::Relaxed) {
         say(text);
     }
 }
 
-/// Text on standard error. Where that cannot be written there is nobody to say so to, and the work goes on.
+/// Prints text on standard error. If that fails, the text is lost, and the work continues.
 pub fn say(text: &str) {
     let mut out = anstream::stderr();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Text on standard output, at once: nothing of it is left for the end, when its failure would be another's.
+/// Prints text on standard output at once: nothing stays buffered until the end, where its failure would be another's.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     out.write_all(text.as_bytes())?;
@@ -58,10 +58,10 @@ pub struct Console {
     out: Out,
 }
 
-/// Where results go.
+/// The destination of results.
 enum Out {
     Output(BufWriter<AutoStream<io::Stdout>>),
-    /// Standard output is another's.
+    /// Standard output belongs to a program.
     Error(BufWriter<AutoStream<io::Stderr>>),
 }
 
@@ -82,8 +82,9 @@ impl Console {
         }
     }
 
-    /// A program that we start has standard output. Where that is no terminal, a file or another program gets what it writes, and
-    /// text of ours would spoil it: results go to standard error then. JSON was asked for, and the program has to make room.
+    /// Leaves standard output to a program that we start. Unless it is a terminal, a file or another program reads that
+    /// program's output, and our text would spoil it: results then go to standard error. JSON stays, because it was
+    /// asked for.
     pub fn make_room(&mut self) -> Result<(), Failure> {
         if !self.json && !io::stdout().is_terminal() {
             self.flush()?;
@@ -92,7 +93,7 @@ impl Console {
         Ok(())
     }
 
-    /// Whether the user asked for JSON.
+    /// Returns true if the user asked for JSON.
     pub fn json(&self) -> bool {
         self.json
     }
@@ -133,9 +134,9 @@ impl Console {
     }
 }
 
-/// A path as a shell reads it, for commands that are proposed.
+/// A path quoted for a shell, for commands that are proposed.
 pub fn quoted(path: &Path) -> String {
     let path = path.to_string_lossy();
-    // Refused are only bytes that no path has.
+    // Only bytes that no path has are refused.
     shlex::try_quote(&path).map_or_else(|_| path.to_string(), |quoted| quoted.into_owned())
 }

@@ -1,7 +1,7 @@
-//! Files that results go to.
+//! Files that receive results.
 //!
-//! What cannot be written is refused before the work, and what exists is not written over unless `--force` says so. A
-//! result is written beside its place and renamed: whoever looks there finds the old file, or the whole new one.
+//! A file that cannot be written is refused before the work, and an existing file is overwritten only with `--force`. A
+//! result is written to a temporary file and renamed: a reader finds either the old file or the complete new one.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -12,10 +12,10 @@ use trace::Destination as Unfinished;
 
 use crate::failure::Failure;
 
-/// Numbers that are tried for a file that nobody named.
+/// How many numbered names are tried for a file without a given name.
 const MOST_NUMBERS: u32 = 10_000;
 
-/// What stands for standard output, or input, in the place of a file.
+/// Stands for standard output, or input, in place of a file.
 pub const STANDARD: &str = "-";
 
 /// The option of verbs that write files.
@@ -26,17 +26,17 @@ pub struct Overwrite {
     pub force: bool,
 }
 
-/// A place for one result. It could be written when this was made.
+/// A place for one result. It was writable when this was made.
 #[derive(Debug)]
 pub struct Destination {
     path: PathBuf,
-    /// What is written, for messages: "the full result".
+    /// The result's name in messages: "the full result".
     what: &'static str,
     overwrite: Overwrite,
 }
 
 impl Overwrite {
-    /// A place for a result. Error: it cannot be written, or exists and is not to be written over.
+    /// A place for a result. Error: it cannot be written, or it exists and must not be overwritten.
     pub fn destination(self, path: &Path, what: &'static str) -> Result<Destination, Failure> {
         if path == Path::new(STANDARD) {
             return Err(Failure::usage(format!(
@@ -46,8 +46,8 @@ impl Overwrite {
         self.allows(path, what)?;
         let special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
         if !special {
-            // It can be begun, and is gone again: nothing is left behind if the work is interrupted. (To open a fifo would
-            // be to wait for its reader.)
+            // The file can be begun, and is removed again: nothing stays behind if the work is interrupted. (Opening a
+            // fifo would wait for its reader.)
             Unfinished::begin(path)
                 .map(Unfinished::discard)
                 .map_err(|error| cannot(what, path, &error))?;
@@ -59,20 +59,20 @@ impl Overwrite {
         })
     }
 
-    /// The same for a file that nobody named: where the name is taken the next free one is used, `result-2.json`.
+    /// The same for a file without a given name: if the name is taken, the next free one is used, `result-2.json`.
     pub fn unnamed(self, path: &Path, what: &'static str) -> Result<Destination, Failure> {
         self.destination(&self.free(path), what)
     }
 
-    /// The place of something that nobody named, a file or a folder: numbered where the name is taken.
+    /// The path of a file or folder without a given name: numbered if the name is taken.
     pub fn free(self, path: &Path) -> PathBuf {
         let taken = |path: &Path| fs::symlink_metadata(path).is_ok();
         let numbered = |number: u32| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            // Names may have several ends: `profile.pb.gz`.
+            // Names may have several extensions: `profile.pb.gz`.
             let dot = name.char_indices().skip(1).find(|(_, letter)| *letter == '.');
             let (stem, ends) = name.split_at(dot.map_or(name.len(), |(at, _)| at));
-            // KCachegrind knows files by how they begin.
+            // KCachegrind recognizes files by their prefix.
             match stem == "callgrind" {
                 true => path.with_file_name(format!("{name}-{number}")),
                 false => path.with_file_name(format!("{stem}-{number}{ends}")),
@@ -83,7 +83,7 @@ impl Overwrite {
         free.unwrap_or_else(|| path.to_path_buf())
     }
 
-    /// Whether a file may be made at a path: for traces, which the recorder writes itself.
+    /// Checks that a file may be made at a path: for traces, which the recorder itself writes.
     pub fn allows(self, path: &Path, what: &'static str) -> Result<(), Failure> {
         if self.force || !Unfinished::occupied(path) {
             return Ok(());
@@ -95,7 +95,7 @@ impl Overwrite {
     }
 }
 
-/// A trace is read in any order, so that it is never a stream.
+/// A trace is read in random order, so it is never a stream.
 pub fn no_stream(output: &Path) -> Result<(), Failure> {
     if output != Path::new(STANDARD) {
         return Ok(());
@@ -105,12 +105,12 @@ pub fn no_stream(output: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// Whether files that are read and written are all different: what writes over its input, or over another result, loses it.
-/// Each comes with what it is.
+/// Checks that all files that are read and written differ: overwriting an input or another result would lose it. Each
+/// comes with its description.
 pub fn apart(files: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
     let mut known: Vec<(PathBuf, &str)> = Vec::new();
     for &(what, path) in files {
-        // Devices and pipes hold nothing that could be lost.
+        // Devices and pipes hold nothing to lose.
         let Some(path) = path.filter(|path| fs::metadata(path).is_ok_and(|about| about.is_file()) || !path.exists())
         else {
             continue;
@@ -127,7 +127,7 @@ pub fn apart(files: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a path leads, whether or not something is there.
+/// The target of a path, whether or not it exists.
 fn resolved(path: &Path) -> PathBuf {
     let beside = |path: &Path| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -145,7 +145,7 @@ impl Destination {
         &self.path
     }
 
-    /// Writes the result. What was written is kept, and named in the error, where only its last step fails.
+    /// Writes the result. If only the last step fails, the file is kept, and the error names it.
     pub fn write(self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         let failed = |error: io::Error| cannot(self.what, &self.path, &error);
         let unfinished = Unfinished::begin(&self.path).map_err(failed)?;
@@ -158,7 +158,7 @@ impl Destination {
             unfinished.discard();
             return Err(failed(error));
         }
-        // Somebody else may have made it meanwhile.
+        // Another process may have made it meanwhile.
         if let Err(failure) = self.overwrite.allows(&self.path, self.what) {
             let kept = unfinished.path().display();
             return Err(Failure::work(format!("{failure}; it is in {kept} instead")));
@@ -316,7 +316,7 @@ mod tests {
         assert!(matches!(refused(Path::new("")), Failure::Work(_)));
         assert!(text(&refused(Path::new("-"))).contains("`./-`"));
         assert!(matches!(refused(Path::new("/proc/result")), Failure::Work(_)));
-        // A device is written as it is.
+        // A device is written directly.
         let failure = NO.destination(Path::new("/dev/full"), "the result").unwrap();
         assert!(text(&failure.write_text("text").unwrap_err()).contains("No space left"));
     }

@@ -1,22 +1,22 @@
-//! How a verb fails, and what the shell gets to know.
+//! How a verb fails, and the exit code.
 
 use std::io;
 use std::process::ExitCode;
 
 use crate::console;
 
-/// Why a verb did not do its work. Texts say what, where, and what to do next.
+/// Why a verb did not do its work. The texts say what failed, where, and what to do next.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line asked for something that does not exist; exit code 2.
     Usage(String),
     /// The work failed; exit code 1.
     Work(String),
-    /// A program that was started ended with this status, which is our exit code, too.
+    /// A program that was started ended with this status, which becomes our exit code.
     Program(String, u8),
-    /// The user interrupted the work twice; exit code 130, as a shell has it.
+    /// The user interrupted the work twice; exit code 130, as in a shell.
     GivenUp(String),
-    /// Whoever read our output has seen enough; exit code 0, in silence.
+    /// The reader of our output closed it early; exit code 0, without a message.
     ReaderLeft,
 }
 
@@ -64,7 +64,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Errors of writing to standard output; errors of files are reported with their path where they occur.
+/// Errors of writing to standard output; file errors are reported with their path at the point of failure.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -1,4 +1,4 @@
-//! A program in the place of a verb's own arguments: the `--` before it was forgotten.
+//! A program in place of a verb's own arguments: the user forgot the `--` before it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::console::quoted;
 /// Verbs that start a program.
 const VERBS: [&str; 3] = ["advise", "record", "run"];
 
-/// How the command line is meant, with `--` before the program; `None` where it is not that which is wrong with it.
+/// The intended command line, with `--` before the program; `None` if the error is another one.
 pub fn separator(command: &Command, words: &[OsString]) -> Option<String> {
     if words.iter().any(|word| word == "--") {
         return None;
@@ -25,7 +25,7 @@ pub fn separator(command: &Command, words: &[OsString]) -> Option<String> {
             Some(long) => option.get_long() == Some(long),
             None => option.get_short().is_some_and(|short| name[1..].starts_with(short)),
         })?;
-        // A short option may have its value in the same word.
+        // A short option may contain its value in the same word.
         let alone = name.starts_with("--") || name.chars().count() == 2;
         Some(option.get_action().takes_values() && alone && !with_value)
     };
@@ -40,7 +40,7 @@ pub fn separator(command: &Command, words: &[OsString]) -> Option<String> {
             _ => break at,
         }
     };
-    // A trace that is there, and something wrong behind it.
+    // The trace exists, so the error is in the words after it.
     if is_data(&words[program]) {
         return None;
     }
@@ -52,7 +52,7 @@ pub fn separator(command: &Command, words: &[OsString]) -> Option<String> {
     Some(format!("domicile {before} -- {}", shown(&words[program..])))
 }
 
-/// A word as a shell reads it. One with `=` needs no quotes where it is no command.
+/// A word quoted for a shell. One with `=` needs no quotes where it is not a command.
 fn as_typed(word: &OsStr) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_=./:,+@%-".contains(byte);
     match word.to_str() {
@@ -61,7 +61,7 @@ fn as_typed(word: &OsStr) -> String {
     }
 }
 
-/// Whether this is a file that nobody can run.
+/// Returns true if this is a file that is not executable.
 fn is_data(word: &OsStr) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let about = std::fs::metadata(word);

@@ -1,7 +1,7 @@
-//! A recording that work follows: named when that fails or is interrupted. One that nobody asked to keep is kept then, and gone
-//! when the work is done.
+//! A recording and the work after it: if that work fails or is interrupted, the user learns where the recording is. A
+//! recording without a given name is then kept; otherwise it is deleted when the work is done.
 //!
-//! A minute of recording is what the user waited for. Ctrl-C in the simulation that follows must not throw it away.
+//! The user waited a minute for the recording. Ctrl-C in the simulation that follows must not lose it.
 
 use std::fmt::Display;
 use std::os::fd::AsFd;
@@ -17,16 +17,16 @@ use sys::signals::{self, Caught};
 use crate::console::{self, quoted};
 use crate::failure::Failure;
 
-/// What the folders are called that hold such recordings.
+/// The name of the folders that hold such recordings.
 const FOLDER: &str = "advise";
-/// How long one wait for signals lasts; it is begun again.
+/// How long one wait for signals lasts; then it starts again.
 const LONG: u32 = 3_600_000;
 
-/// The room of a recording, as long as nobody has decided what becomes of it.
+/// The folder of a recording, until it is decided whether to keep it.
 type Undecided = Arc<Mutex<Option<Room>>>;
 
 enum Room {
-    /// Ours, and gone with us.
+    /// Ours, and deleted when we end.
     Temporary(Folder),
     /// The user named the file.
     Named,
@@ -39,7 +39,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Room for a recording of this name.
+    /// Makes a folder for a recording of this name.
     pub fn new(name: &str) -> Result<Kept, Failure> {
         let folder = Folder::make(FOLDER);
         let folder = folder
@@ -64,13 +64,14 @@ impl Kept {
         &self.file
     }
 
-    /// The recording is there: from now on a signal that ends this process keeps it.
+    /// Called once the recording exists: from now on a signal that ends this process keeps it.
     pub fn recorded(&mut self) {
-        // Where signals cannot be watched, they end the process as ever, and the recording stays in its folder, unnamed.
+        // If signals cannot be watched, they end the process as usual, and the recording stays in its folder without a
+        // message.
         self.watch = Watch::begin(self.file.clone(), Arc::clone(&self.room)).ok();
     }
 
-    /// What followed failed: keeps the recording, and says where it is.
+    /// If the later work failed, keeps the recording, and prints its path.
     pub fn or_failed<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
         done.map_err(|failure| match failure {
             Failure::Work(text) if self.file.exists() && keep(&self.room) => {
@@ -81,7 +82,7 @@ impl Kept {
     }
 }
 
-/// A thread that keeps the recording when a signal comes that ends this process.
+/// A thread that keeps the recording when a signal arrives that ends this process.
 struct Watch {
     over: Arc<Bell>,
     thread: Option<JoinHandle<()>>,
@@ -98,7 +99,7 @@ impl Watch {
                     if keep(&room) {
                         console::say(&format!("domicile: interrupted; {}\n", kept(&file)));
                     }
-                    // With its usual effect again, it ends this process.
+                    // Its default effect is restored, so it ends this process.
                     drop(caught);
                     let _ = signals::send(std::process::id(), signal.number);
                     return;
@@ -125,7 +126,7 @@ impl Drop for Watch {
     }
 }
 
-/// Whether it was there to be kept.
+/// Keeps the recording; false if there was none left to keep.
 fn keep(room: &Undecided) -> bool {
     match room.lock().unwrap_or_else(PoisonError::into_inner).take() {
         None => false,

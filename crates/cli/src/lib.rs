@@ -3,9 +3,9 @@
 //! There is one definition of the command line, [`Arguments`]; the parser, the help, the man pages and the
 //! completions all come from it. Each verb is one file in `verbs/`: its arguments, and what it does.
 //!
-//! Results go to standard output, everything else to standard error. The exit code is 0 when the
-//! work is done, 1 when it failed, 2 when the command line was wrong and 3 when a condition of `compare` is met; `record`,
-//! `advise` and `run` end with the code of the program that they started.
+//! Results go to standard output, everything else to standard error. The exit code is 0 when the work is done, 1 when
+//! it failed, 2 when the command line was wrong and 3 when a condition of `compare` is met; `record`, `advise` and
+//! `run` end with the exit code of the program that they started.
 #![forbid(unsafe_code)]
 
 mod console;
@@ -104,10 +104,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Prints what clap has to say: help and versions, or what is wrong with the command line.
+/// Prints clap's message: help, the version, or the error in the command line.
 fn explain(error: &clap::Error, words: &[OsString]) -> ExitCode {
     if !error.use_stderr() {
-        // A reader that has seen enough of the help is no failure.
+        // A reader that closes the help early is no failure.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }

@@ -1,4 +1,4 @@
-//! Progress of long work: on standard error, and only where a person looks at it.
+//! Progress of long work: on standard error, and only if that is a terminal.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, P
 
 use crate::console;
 
-/// Before this has passed no time is estimated, and a program that is recorded has the terminal for itself.
+/// Before this has passed, no time is estimated, and nothing is shown beside a recorded program.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 static HIDDEN: AtomicBool = AtomicBool::new(false);
@@ -24,7 +24,7 @@ fn is_hidden() -> bool {
     HIDDEN.load(Ordering::Relaxed)
 }
 
-/// Work whose length is known: a bar with the time that is left, estimated from the rate so far.
+/// Work of known length: a bar with the remaining time, estimated from the rate so far.
 pub fn known(what: &str, length: u64) -> ProgressBar {
     let bar = shown(ProgressBar::new(length));
     if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {percent:>3}%{rate}{left}") {
@@ -38,7 +38,7 @@ pub fn known(what: &str, length: u64) -> ProgressBar {
     start(bar, what)
 }
 
-/// Simulations one after another or side by side, each of a length that is known when it begins.
+/// Simulations one after another or in parallel, each of a length that is known when it begins.
 #[derive(Default)]
 pub struct Simulations(Mutex<Option<ProgressBar>>);
 
@@ -47,7 +47,7 @@ impl Simulations {
         let Ok(mut bar) = self.0.lock() else { return };
         match progress {
             advise::Progress::Begins { references } => {
-                // One that is under way beside it has the same bar.
+                // Another simulation in progress uses the same bar.
                 match &*bar {
                     Some(bar) if Some(bar.position()) < bar.length() => bar.inc_length(references),
                     _ => {
@@ -72,32 +72,32 @@ impl Simulations {
     }
 }
 
-/// Work that ends when it ends: what was done so far, and no promise.
+/// Work of unknown length: shows only what was done so far.
 pub fn unknown(what: &str) -> ProgressBar {
     start(spinner(shown(ProgressBar::no_length())), what)
 }
 
-/// What the user of a long recording could have asked for.
+/// An option that would shorten a long recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shorter {
-    /// A part of the run, for a trace.
+    /// Recording a part of the run, for a trace.
     #[default]
     Part,
-    /// A time for an advice.
+    /// A time budget, for an advice.
     Budget,
-    /// It was asked for.
+    /// Nothing: the option was given.
     Nothing,
 }
 
-/// References that an advice with everything takes in a second, on a slow machine.
+/// References per second of an advice with all simulations, on a slow machine.
 pub const ADVISED_A_SECOND: f64 = 1.5e6;
 
-/// A recording is long when so much was recorded, or it has lasted so long.
+/// A recording is long after this many references, or after this time.
 const LONG_REFERENCES: u64 = 100_000_000;
 const LONG: Duration = Duration::from_secs(20);
 
 impl Shorter {
-    /// What to say of a recording that has come so far, once it is long.
+    /// The hint about a recording of this length, once it is long.
     fn advice(self, references: u64, elapsed: Duration) -> Option<String> {
         if self == Shorter::Nothing || (references < LONG_REFERENCES && elapsed < LONG) {
             return None;
@@ -123,11 +123,11 @@ impl Shorter {
     }
 }
 
-/// A recording: as long as the program takes, and seen only if that is long.
+/// The progress of a recording, shown only if the recording is long.
 pub struct Recording {
     bar: ProgressBar,
     begun: Instant,
-    /// What was not said yet.
+    /// The hint that was not printed yet.
     shorter: Shorter,
 }
 
@@ -136,7 +136,7 @@ impl Recording {
         Recording {
             bar: spinner(ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())),
             begun: Instant::now(),
-            // What is said of it is for who sits before it.
+            // The hint is for a user at a terminal.
             shorter: match std::io::stderr().is_terminal() && !is_hidden() {
                 true => shorter,
                 false => Shorter::Nothing,
@@ -194,7 +194,7 @@ fn start(bar: ProgressBar, what: &str) -> ProgressBar {
 fn rate(state: &ProgressState, text: &mut dyn Write) {
     let rate = state.per_sec();
     if state.pos() > 0 && rate.is_finite() {
-        // What cannot be written cannot be shown either.
+        // A failed write only leaves the text out.
         let _ = write!(text, ", {} references/s", report::count(rate as u64));
     }
 }

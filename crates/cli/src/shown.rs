@@ -37,7 +37,7 @@ impl Shown {
         self.top.is_some()
     }
 
-    /// What to print. Error: the option was given, and `no_effect` says why it has none.
+    /// How much to print. Error: the option was given, and `no_effect` says why it has none.
     pub fn top(self, no_effect: Option<&str>) -> Result<Top, Failure> {
         match (self.top, no_effect) {
             (Some(_), Some(why)) => Err(Failure::usage(format!("`--top` {why}"))),

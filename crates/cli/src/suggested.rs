@@ -1,4 +1,4 @@
-//! Values that a shell completes, of options that take others as well: files beside presets, policies joined by `+`.
+//! Completions for options that also take other values: files beside presets, policies joined by `+`.
 
 use std::ffi::OsStr;
 
@@ -18,7 +18,7 @@ pub fn machines() -> Suggested {
     })
 }
 
-/// Policies by name; any of them can be joined to others.
+/// Policies by name; each can be joined to others.
 pub fn policies() -> Suggested {
     Suggested(|| policy::registry().iter().map(|entry| entry.name).collect())
 }

@@ -29,7 +29,7 @@ use clap::Subcommand;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// What a verb comes to: the exit code of a command that worked.
+/// The result of a verb: the exit code of a command that succeeded.
 pub type Done = Result<ExitCode, Failure>;
 
 #[derive(Subcommand)]

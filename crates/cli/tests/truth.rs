@@ -97,6 +97,20 @@ fn small_pairs_are_measured_and_predicted() {
     let references = |side: &str| again[0]["pairs"][0]["predicted"][side].as_u64().unwrap();
     assert!((4 * 150 * 150..5 * 150 * 150).contains(&references("before_references")));
     assert!((4 * 300 * 300..5 * 300 * 300).contains(&references("after_references")));
+    // Times that were measured before, predicted on another machine.
+    let taken = [
+        "--only",
+        "small",
+        "--measured",
+        &out,
+        "--machine",
+        "westmere-x5660",
+        "--json",
+    ];
+    let taken = house::json(&[&["truth", &list, "--keep", &keep], &taken[..]].concat());
+    assert_eq!(taken[0]["about"]["machine"], "westmere-x5660");
+    assert_eq!(taken[0]["about"]["rounds"], result["about"]["rounds"]);
+    assert_eq!(taken[0]["pairs"][0]["measured"], result["pairs"][0]["measured"]);
     let clock = [
         "--clock-only",
         "--as-probed",

@@ -1,16 +1,16 @@
-//! Tests that need a process of their own.
+//! Tests that need a separate process.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Far more than a test takes on a machine that is busy with other things.
+/// Far more than a test takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(240);
 /// The test whose process this is.
 const ALONE: &str = "DOMICILE_TEST_ALONE";
 
-/// Runs the calling test again in a process of its own, and fails if it fails there or hangs. True: this is that process.
+/// Runs the calling test again in a separate process, and fails if it fails there or hangs. True: this is that process.
 ///
-/// `test` is its name as the test harness has it: modules and function. `environment` is what the process has beside ours.
+/// `test` is its name in the test harness: modules and function. `environment` is added to this process's own.
 pub fn alone(test: &str, environment: &[(&str, &std::ffi::OsStr)]) -> bool {
     if std::env::var(ALONE).is_ok_and(|inside| inside == test) {
         return true;
@@ -40,7 +40,7 @@ pub fn alone(test: &str, environment: &[(&str, &std::ffi::OsStr)]) -> bool {
         std::thread::sleep(Duration::from_millis(5));
     };
     let said = said.join().expect("reading does not panic").unwrap_or_default();
-    // A name that no test has would pass, with no test run.
+    // An unknown test name would pass, with no test run.
     assert!(
         status.success() && said.contains("test result: ok. 1 passed"),
         "{test} in a process of its own: {status}\n{said}"

@@ -1,9 +1,9 @@
-//! How many cases a property is tried with.
+//! The number of cases for a property.
 
-/// Of `full` cases the part that the suite at hand tries.
+/// The part of `full` cases that the current suite tries.
 ///
-/// `PROPTEST_CASES` is taken as it is; with `DOMICILE_CASES=all` (`make test-long`) it is all of them; else an eighth, but
-/// not fewer than 16 unless `full` is.
+/// `PROPTEST_CASES` is used unchanged; `DOMICILE_CASES=all` (`make test-long`) selects all of them; otherwise an
+/// eighth, but at least 16 unless `full` is less.
 pub fn cases(full: u32) -> u32 {
     let number = std::env::var("PROPTEST_CASES").ok();
     part(full, number.as_deref(), all())

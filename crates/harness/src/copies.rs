@@ -1,7 +1,7 @@
 //! Programs that a test copies or writes, and then runs.
 //!
-//! A child process writes them. A descriptor of ours for writing would be inherited by whatever another test forks
-//! meanwhile, and the kernel does not run a file that anybody has open for writing (`ETXTBSY`, "Text file busy").
+//! A child process writes them. Another test that forks meanwhile would inherit our descriptor for writing, and the
+//! kernel does not run a file that is open for writing (`ETXTBSY`, "Text file busy").
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub fn copy_program(from: &Path, to: &Path) {
     );
 }
 
-/// Writes a script that anybody may run, and that can be run at once. What was there before is gone.
+/// Writes a script that anybody may run, and that can be run at once. Replaces an earlier file.
 pub fn write_program(path: &Path, text: &str) {
     let mut shell = Command::new("sh")
         .args(["-c", r#"rm -f -- "$1" && cat >"$1" && chmod 755 -- "$1""#, "sh"])
@@ -26,7 +26,7 @@ pub fn write_program(path: &Path, text: &str) {
         .stdin(Stdio::piped())
         .spawn()
         .expect("there is a shell");
-    // The pipe is closed when it is dropped: the shell has all of the text then.
+    // Dropping closes the pipe: the shell then has all of the text.
     let fed = shell.stdin.take().expect("it is piped").write_all(text.as_bytes());
     let status = shell.wait().expect("it is our child");
     assert!(

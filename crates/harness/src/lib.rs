@@ -1,5 +1,5 @@
-//! Shared by the tests of all crates: skips that are counted ([`skips`]), the number of cases of a property ([`cases`]),
-//! processes of their own ([`alone`]), and programs that a test makes ([`copy_program`], [`write_program`]).
+//! Shared by the tests of all crates: skips that are counted ([`skips`]), the number of cases of a property
+//! ([`cases`]), separate processes ([`alone`]), and programs that a test makes ([`copy_program`], [`write_program`]).
 #![forbid(unsafe_code)]
 
 mod alone;

@@ -1,32 +1,32 @@
-//! What a test says that cannot run here, and where that is a failure.
+//! Messages of tests that cannot run here, and the rules when that is a failure.
 //!
-//! No test returns early without a word. It says what it lacks, by one of four calls, and returns then:
+//! No test returns early without a message. It reports what it lacks, by one of these calls, and then returns:
 //!
 //! | call | for | is a failure |
 //! | --- | --- | --- |
-//! | [`not_installed`], [`tool`] | what `setup/debian test` installs | where `DOMICILE_PEERS=required`, as in `make test` |
-//! | [`not_allowed`] | what root may | as root |
-//! | [`not_in_this_kernel`] | what root may, from some kernel on | as root, on such a kernel |
-//! | [`not_here`] | what not every machine has | never |
+//! | [`not_installed`], [`tool`] | packages of `setup/debian test` | `DOMICILE_PEERS=required`, as in `make test` |
+//! | [`not_allowed`] | privileges of root | as root |
+//! | [`not_in_this_kernel`] | privileges of root, from some kernel on | as root, on such a kernel |
+//! | [`not_here`] | features that not every machine has | never |
 //!
-//! Where it is no failure the skip is counted: a line `program::test`, tab, reason goes to the file that `DOMICILE_SKIPPED` names,
-//! which `make test` sums up at its end (`setup/skipped`). Root in a container may lack what root may elsewhere: `DOMICILE_PEERS=optional` turns every
-//! failure into a skip.
+//! If it is no failure the skip is counted: a line `program::test`, tab, reason goes to the file that
+//! `DOMICILE_SKIPPED` names, which `make test` sums up at its end (`setup/skipped`). Root in a container may lack
+//! privileges that root has elsewhere: `DOMICILE_PEERS=optional` turns every failure into a skip.
 
 use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 
-/// What the machine at hand is like, as far as it decides what may be lacking.
+/// The properties of this machine that decide which lacks are allowed.
 #[derive(Clone, Debug, Default)]
 struct Here {
-    /// What `DOMICILE_PEERS` says.
+    /// The value of `DOMICILE_PEERS`.
     peers: String,
     root: bool,
     kernel: (u32, u32),
 }
 
-/// What a test lacks.
+/// The thing that a test lacks.
 #[derive(Clone, Copy, Debug)]
 enum Lack {
     Installed,
@@ -35,37 +35,37 @@ enum Lack {
     Here,
 }
 
-/// A test lacks what `setup/debian test` installs.
+/// A test lacks a package of `setup/debian test`.
 #[track_caller]
 pub fn not_installed(why: impl Display) {
     skip(Lack::Installed, &why);
 }
 
-/// A test lacks what root may: frame numbers, `userfaultfd` with the kernel's own accesses, another user's name.
+/// A test lacks a privilege of root: frame numbers, `userfaultfd` with the kernel's own accesses, another user's name.
 #[track_caller]
 pub fn not_allowed(why: impl Display) {
     skip(Lack::Allowed, &why);
 }
 
-/// A test lacks what root may where the kernel is at least `since`: `(6, 8)` for `UFFDIO_MOVE`.
+/// A test lacks a privilege of root that kernels have from `since` on: `(6, 8)` for `UFFDIO_MOVE`.
 #[track_caller]
 pub fn not_in_this_kernel(since: (u32, u32), why: impl Display) {
     skip(Lack::InKernel(since), &why);
 }
 
-/// A test lacks what some machines do not have, whoever asks: protection keys, counters, a second node.
+/// A test lacks a feature that some machines do not have, for any user: protection keys, counters, a second node.
 #[track_caller]
 pub fn not_here(why: impl Display) {
     skip(Lack::Here, &why);
 }
 
-/// Whether there is such a command. Says nothing: it is for tests that can use another.
+/// Returns true if this command exists. Prints nothing: for tests that can use another.
 pub fn is_there(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
-/// Whether there is such a command, which `setup/debian test` installs; says so where there is none.
+/// Returns true if this command of `setup/debian test` exists; reports it if not.
 #[track_caller]
 pub fn tool(name: &str) -> bool {
     let found = is_there(name);
@@ -75,7 +75,7 @@ pub fn tool(name: &str) -> bool {
     found
 }
 
-/// Whether the tests are root's. Says nothing: it is for tests that try something more as root.
+/// Returns true if the tests run as root. Prints nothing: for tests that try more as root.
 pub fn root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -88,7 +88,7 @@ fn skip(lack: Lack, why: &dyn Display) {
     match verdict(lack, &here()) {
         Err(rule) => panic!("{test} cannot run: {why}, but {rule}"),
         Ok(()) => {
-            // Past the test harness, which keeps what a passing test prints to itself.
+            // Bypasses the test harness, which captures the output of a passing test.
             let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
             if let Some(list) = std::env::var_os("DOMICILE_SKIPPED") {
                 record(&test, &why.to_string(), Path::new(&list));
@@ -107,7 +107,7 @@ fn here() -> Here {
     }
 }
 
-/// Whether lacking it is a skip; if not, the rule that says so.
+/// Accepts a lack as a skip; else returns the rule that forbids it.
 fn verdict(lack: Lack, here: &Here) -> Result<(), String> {
     let by_root = "the tests are root's, and root may (DOMICILE_PEERS=optional where this root may not)";
     match lack {
@@ -123,11 +123,11 @@ fn verdict(lack: Lack, here: &Here) -> Result<(), String> {
     }
 }
 
-/// `program::test`: the file without its hash, and what the test harness calls the thread.
+/// `program::test`: the file without its hash, and the thread's name in the test harness.
 fn name(program: &Path, thread: Option<&str>) -> String {
     let stem = program.file_stem().unwrap_or_default().to_string_lossy();
     let program = stem.rsplit_once('-').map_or(&*stem, |(name, _)| name);
-    // All crates have a program of this name, so it is called by its crate.
+    // All crates have a program of this name, so the crate's name replaces it.
     let package = std::env::var("CARGO_PKG_NAME")
         .ok()
         .filter(|_| program == "integration");
@@ -139,7 +139,7 @@ fn name(program: &Path, thread: Option<&str>) -> String {
 fn record(test: &str, why: &str, list: &Path) {
     let why = why.replace(['\n', '\t'], " ");
     let file = std::fs::OpenOptions::new().append(true).create(true).open(list);
-    // One write: tests run side by side.
+    // A single write: tests run in parallel.
     let written = file.and_then(|mut file| file.write_all(format!("{test}\t{why}\n").as_bytes()));
     if let Err(error) = written {
         panic!("{}: a skip cannot be counted: {error}", list.display());

@@ -446,6 +446,27 @@ fn phases_take_no_more_than_their_cost() {
     assert_eq!(spent("cost=1"), (0, 0));
 }
 
+/// Phases that find each page in the cache it had come more and more seldom, where that is asked for; others come as before.
+#[test]
+fn phases_that_find_regions_as_they_were_come_seldom_where_that_is_asked_for() {
+    let phases = |sets: &[&str], then: &[Range<u64>]| {
+        let (mut scene, ..) = Scene::spread(sets);
+        scene.run(&TWO, 1101..40_101, 35);
+        let steady = scene.report().phases;
+        scene.run(then, 40_101..50_101, 35);
+        assert_eq!(scene.report().processes[0].verdict, RegionsVerdict::Pays);
+        (steady, scene.report().phases - steady)
+    };
+    // A phase each ms, or each 8 ms.
+    let (often, _) = phases(&[], &TWO);
+    let (seldom, after) = phases(&["steady=3"], &TWO);
+    assert!(often >= 39 && (5..=10).contains(&seldom), "{often} {seldom}");
+    assert!(after <= 2, "{after}");
+    // A page that changes its region.
+    let (_, after) = phases(&["steady=3"], &[0..9, 9..16]);
+    assert!(after > 2, "{after}");
+}
+
 /// Looks are everybody's: with three more threads, each on a cpu of its own, a quarter of them counts against this one.
 #[test]
 fn looks_count_against_all_cpus_in_use() {

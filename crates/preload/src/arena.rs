@@ -1,8 +1,8 @@
 //! A range of addresses for the blocks of the data sets.
 //!
-//! One range, so that one comparison shows whose block an address is. It lies far from all that is mapped, where the kernel
-//! puts nothing by itself, and nothing of it is mapped but what blocks have: the program's limits (`ulimit -v`, strict
-//! accounting of memory) count what it asked for, as without us, and refuse what they would refuse.
+//! A single range, so that one comparison shows whose block an address is. It lies far from all mappings, where the
+//! kernel maps nothing unasked, and only its blocks are mapped: the program's limits (`ulimit -v`, strict accounting of
+//! memory) count what it asked for, as without us, and refuse what they would refuse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
@@ -12,32 +12,32 @@ use live::{PAGE_BYTES, Pages};
 
 use crate::next;
 
-/// Addresses wanted, and the fewest that are worth having.
+/// The preferred number of addresses, and the smallest useful one.
 const MOST_BYTES: usize = 1 << 40;
 const LEAST_BYTES: usize = 1 << 30;
 
 static START: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether an address is the arena's.
+/// Returns true if an address belongs to the arena.
 #[inline]
 pub fn holds(address: usize) -> bool {
     address.wrapping_sub(START.load(Ordering::Relaxed)) < BYTES.load(Ordering::Relaxed)
 }
 
-/// Which addresses are in use. Pages are numbered from the arena's start.
+/// The addresses in use. Pages are numbered from the arena's start.
 pub struct Arena {
     start: usize,
     pages: usize,
     /// Pages from the start on that were ever taken.
     used: usize,
-    /// Pages behind which others were taken, free again: number of pages, by start.
+    /// Free pages with later pages in use: number of pages, by start.
     free: BTreeMap<usize, usize>,
     by_size: BTreeSet<(usize, usize)>,
 }
 
 impl Arena {
-    /// Finds addresses; `None` where nothing is known of what is mapped.
+    /// Finds addresses; `None` if the mappings are unknown.
     pub fn find() -> Option<Arena> {
         let (start, bytes) = gap(&sys::mappings::all(None).ok()?)?;
         START.store(start, Ordering::Relaxed);
@@ -125,9 +125,9 @@ impl Arena {
     }
 }
 
-/// The widest gap between mappings, where it is worth having, and the arena's place in its middle: libraries and the kernel's
-/// mappings grow downwards from above, the program's heap grows upwards from below. The gap between the libraries and the stack
-/// is narrower: the kernel makes it anything up to 1 TiB.
+/// The widest gap between mappings, if it is wide enough, and the arena's place in its middle: libraries and the
+/// kernel's mappings grow downwards from above, the program's heap grows upwards from below. The gap between the
+/// libraries and the stack is narrower: the kernel makes it anything up to 1 TiB.
 fn gap(mappings: &[sys::mappings::Mapping]) -> Option<(usize, usize)> {
     let room = |pair: &[sys::mappings::Mapping]| (pair[0].span.end(), pair[1].span.start);
     let width = |&(from, to): &(usize, usize)| to.saturating_sub(from);
@@ -142,33 +142,33 @@ fn gap(mappings: &[sys::mappings::Mapping]) -> Option<(usize, usize)> {
     (start + bytes < to).then_some((start, bytes))
 }
 
-/// Makes memory of addresses, which has no frames yet; `None` where the program's limits or the kernel refuse it.
+/// Maps addresses, which have no frames yet; `None` if the program's limits or the kernel refuse.
 fn map(pages: Pages) -> Option<()> {
     const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
     let at = std::ptr::with_exposed_provenance_mut(pages.start);
-    // SAFETY: a new mapping, in the place of none.
+    // SAFETY: a new mapping that replaces none.
     let start = unsafe { next::mmap(at, pages.bytes(), libc::PROT_READ | libc::PROT_WRITE, FLAGS, -1, 0) };
     if start == libc::MAP_FAILED {
         return None;
     }
     if start != at {
-        // Before Linux 4.17 the place is only a wish.
+        // Before Linux 4.17 the address is only a hint.
         // SAFETY: the mapping just made.
         unsafe { next::munmap(start, pages.bytes()) };
         return None;
     }
-    // One kind of page throughout, so that neighbours are one mapping.
+    // The same kind of page throughout, so that neighbours are one mapping.
     // SAFETY: advice for the mapping just made.
     unsafe { libc::madvise(start, pages.bytes(), libc::MADV_NOHUGEPAGE) };
     start.expose_provenance();
     Some(())
 }
 
-/// Gives pages back to the kernel: without their addresses too, if it can divide the mapping.
+/// Gives pages back to the kernel; also their addresses, if it can divide the mapping.
 fn unmap(pages: Pages) -> bool {
     debug_assert!(holds(pages.start));
     let start = std::ptr::with_exposed_provenance_mut(pages.start);
-    // SAFETY: pages of the arena that no block has any more.
+    // SAFETY: no block uses these pages of the arena any more.
     if unsafe { next::munmap(start, pages.bytes()) } == 0 {
         return true;
     }

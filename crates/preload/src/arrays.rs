@@ -26,8 +26,8 @@ impl Arrays {
         }
     }
 
-    /// Whether initialised arrays have to leave the program's file. Pages that are written do so by themselves, and get the frame
-    /// that is wished for; a frame of a color is given to what has none behind it.
+    /// Returns true if initialised arrays must leave the program's file. Written pages do so by themselves, and get the
+    /// requested frame; only a page without a file can be given a frame of a color.
     pub fn leave_files(&self) -> bool {
         matches!(self, Arrays::Colored(_))
     }
@@ -52,7 +52,7 @@ impl Arrays {
         }
     }
 
-    /// Whether a loop was described before.
+    /// Returns true if a loop was described before.
     pub fn knows(&self, described: &Loop) -> bool {
         match self {
             Arrays::Colored(coloring) => coloring.knows(described),
@@ -60,7 +60,7 @@ impl Arrays {
         }
     }
 
-    /// Whether describing this loop now would do more than to count it.
+    /// Returns true if describing this loop now would do more than count it.
     pub fn has_work(&mut self, described: &Loop) -> bool {
         match self {
             Arrays::Colored(coloring) => coloring.has_work(described),
@@ -75,7 +75,7 @@ impl Arrays {
         }
     }
 
-    /// A loop, or those so far, for which nothing can be done now, and why.
+    /// Passes over a loop, or those so far, because nothing can be done now; `why` is the reason.
     pub fn pass_over(&mut self, described: Option<Loop>, why: &'static str) {
         match self {
             Arrays::Colored(coloring) => coloring.pass_over(described, why),

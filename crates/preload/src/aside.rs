@@ -1,11 +1,11 @@
-//! A program that gives system calls up (seccomp): the run-time steps aside before it does.
+//! A program that restricts its system calls (seccomp): the run-time steps aside before it does.
 //!
-//! Placing asks the kernel for things that such a program may have forbidden itself, which ends it. So from then on every
-//! new block is an ordinary one, and what is asked of blocks that are placed is answered from memory: what is known of
-//! them does not change any more, and one that is freed is no longer anybody's. It concerns the process, though
-//! the program may mean one thread only.
+//! Placing makes system calls that such a program may have forbidden, which would end it. So from then on every new
+//! block is an ordinary one, and queries about placed blocks are answered from memory: the knowledge about them no
+//! longer changes, and a freed block has no owner any more. This applies to the process, even if the program restricts
+//! only one thread.
 //!
-//! A program that asks the kernel by an instruction of its own, and not the C library, is not noticed.
+//! A program that makes system calls by its own instructions, without the C library, is not noticed.
 
 use std::ffi::{c_int, c_long, c_ulong};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::{cdpc, next, placing};
 
 static ASIDE: AtomicBool = AtomicBool::new(false);
-/// The process that the run-time is in: who shares its memory for a while (`vfork`) has another number.
+/// The process that the run-time is in: a child that shares its memory for a while (`vfork`) has another number.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// What the report says of it.
+/// The report's note about it.
 pub const NOTE: &str =
     "the program restricted its own system calls (seccomp): blocks allocated since then are not placed";
 
-/// From now on it is this process that is looked at.
+/// From now on this process is watched.
 pub fn watch() {
     PROCESS.store(std::process::id(), Ordering::Relaxed);
 }
 
-/// Whether nothing may be asked of the kernel any more.
+/// Returns true if system calls must be avoided.
 #[inline]
 pub fn is_aside() -> bool {
     ASIDE.load(Ordering::Acquire)
@@ -33,7 +33,7 @@ pub fn is_aside() -> bool {
 
 #[cold]
 fn step_aside() {
-    // Nothing is placed here, or it is the memory of somebody else that we are in.
+    // Nothing is placed here, or this memory belongs to another process.
     if PROCESS.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
@@ -44,7 +44,7 @@ fn step_aside() {
 }
 
 /// # Safety
-/// As C's function of that name. (Arguments that an option does not have are handed on as they come.)
+/// As C's function of that name. (Arguments that an option does not have are passed on unchanged.)
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     if option == libc::PR_SET_SECCOMP {
@@ -55,7 +55,7 @@ pub unsafe extern "C-unwind" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: 
 }
 
 /// # Safety
-/// As C's function of that name. (Arguments that a call does not have are handed on as they come.)
+/// As C's function of that name. (Arguments that a call does not have are passed on unchanged.)
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn syscall(
     number: c_long,
@@ -77,12 +77,12 @@ pub unsafe extern "C-unwind" fn syscall(
     // SAFETY: the program's own call.
     let call = || unsafe { next::syscall(number, a, b, c, d, e, f) };
     match number {
-        // These would fail, in part, where they meet a page on its way.
+        // If these met a page that is being moved, they would fail in part.
         libc::SYS_mremap | libc::SYS_move_pages => sys::changes::change(call),
         _ => call(),
     }
 }
 
-/// Of `linux/seccomp.h`: what that call does, as against what it answers.
+/// From `linux/seccomp.h`: the operations that restrict calls, as opposed to queries.
 const SECCOMP_SET_MODE_STRICT: c_long = 0;
 const SECCOMP_SET_MODE_FILTER: c_long = 1;

@@ -1,8 +1,9 @@
-//! The moment between the constructors of a program and its `main`: when all is known that the program says of itself
-//! beforehand, and none of its data is in use.
+//! The moment between the constructors of a program and its `main`: all declarations that the program makes beforehand
+//! are known, and none of its data is in use.
 //!
-//! A library's own constructors run before the program's. So the run-time stands in front of the C library's function
-//! that runs these and then `main`, and has it call ours in place of `main`, which goes on in the program's.
+//! A library's own constructors run before the program's. So the run-time interposes the C library's function that runs
+//! the program's and then `main`, and passes our function in place of `main`, which then continues in the program's
+//! `main`.
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
@@ -33,11 +34,11 @@ pub unsafe extern "C-unwind" fn __libc_start_main(
     } else {
         main
     };
-    // SAFETY: the program's own call, but for a `main` that goes on in its own.
+    // SAFETY: the program's own call, except for a `main` that continues in its own.
     unsafe { next::libc_start_main(main, count, arguments, init, fini, linker_fini, stack_end) }
 }
 
-/// Colors, and is the program's `main` from there on: nothing of ours is on the stack.
+/// Colors, and then becomes the program's `main`: nothing of ours is on the stack.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn ours() {

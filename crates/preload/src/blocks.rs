@@ -1,7 +1,7 @@
-//! The blocks of the data sets: each a run of whole pages, small ones several to a run.
+//! The blocks of the data sets: each is a run of whole pages; several small ones share a run.
 //!
-//! A run that is freed keeps its colored memory for the data set's next block, up to a limit: programs that
-//! allocate and free the same array over and over would else pay for its colors every time.
+//! A freed run keeps its colored memory for the data set's next block, up to a limit: otherwise programs that allocate
+//! and free the same array repeatedly would pay for its colors every time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use live::{PAGE_BYTES, Pages};
 
 use crate::arena::Arena;
 
-/// Blocks up to so many bytes share runs.
+/// Blocks of up to this many bytes share runs.
 const SMALL: usize = 2048;
 const SMALLEST: usize = 16;
 /// Pages of a run of small blocks.
@@ -17,11 +17,11 @@ const SHARED_PAGES: usize = 16;
 /// Memory of freed runs that one data set keeps.
 const MOST_KEPT: usize = 64 << 20;
 
-/// What gives a run its colors, and takes them back.
+/// Gives a run its colors, and takes them back.
 pub trait Painter {
-    /// Pages without memory get frames of the data set's colors, where that works.
+    /// Gives pages without memory frames of the data set's colors, if possible.
     fn paint(&mut self, data_set: u32, pages: Pages);
-    /// The pages are nobody's any more; their memory may go.
+    /// The pages have no owner any more; their memory may go.
     fn forget(&mut self, data_set: u32, pages: Pages);
 }
 
@@ -31,19 +31,19 @@ struct Run {
     count: usize,
     data_set: u32,
     target: u32,
-    /// Bytes of each block, where several share the run.
+    /// Bytes of each block, if several share the run.
     small: Option<usize>,
 }
 
-/// A block given out.
+/// An allocated block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     pub address: usize,
-    /// Whether it is full of zeros.
+    /// True if it is zeroed.
     pub clean: bool,
 }
 
-/// Whose block an address is.
+/// The owner of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub data_set: u32,
@@ -52,7 +52,7 @@ pub struct Owned {
     pub bytes: usize,
 }
 
-/// What a data set has besides its blocks.
+/// The state of a data set besides its blocks.
 #[derive(Default)]
 struct Rest {
     /// Runs freed, colored: number of pages and start.
@@ -64,7 +64,7 @@ struct Rest {
 #[derive(Default)]
 struct Shelf {
     free: Vec<usize>,
-    /// Never given out yet: from, to; and whether these are zeros.
+    /// Blocks that were never allocated: from, to; and whether they are zeroed.
     fresh: (usize, usize),
     clean: bool,
 }
@@ -86,7 +86,7 @@ impl Blocks {
         }
     }
 
-    /// A block of `bytes` at a multiple of `alignment`, a power of two; `None` where there is no place for it.
+    /// A block of `bytes` at a multiple of `alignment`, a power of two; `None` if there is no place for it.
     pub fn take(
         &mut self,
         (data_set, target): (u32, u32),
@@ -98,7 +98,7 @@ impl Blocks {
         if small <= SMALL {
             return self.take_small((data_set, target), small, painter);
         }
-        // A block of no bytes has an address of its own, too.
+        // A block of 0 bytes also has its own address.
         let count = bytes.max(1).checked_add(PAGE_BYTES - 1)? / PAGE_BYTES;
         let run = Run {
             count,
@@ -139,10 +139,10 @@ impl Blocks {
         })
     }
 
-    /// Pages with the data set's colors; whether they are full of zeros.
+    /// Pages with the data set's colors, and whether they are zeroed.
     fn run(&mut self, run: Run, alignment: usize, painter: &mut dyn Painter) -> Option<(Pages, bool)> {
         let rest = self.rests.entry(run.data_set).or_default();
-        // A kept run stays whole; one that is much longer than needed is left for who needs it.
+        // A kept run stays whole; one that is much longer than needed is left for another block.
         let fits = rest
             .kept
             .range((run.count, 0)..=(run.count + run.count / 4 + 1, usize::MAX))
@@ -160,7 +160,7 @@ impl Blocks {
         Some((pages, true))
     }
 
-    /// Whose block it is that begins at `address`; `None` for what was never given out.
+    /// The owner of the block that begins at `address`; `None` if it was never allocated.
     pub fn owner(&self, address: usize) -> Option<Owned> {
         let (start, run) = self.runs.range(..=address).next_back()?;
         let bytes = match run.small {
@@ -175,7 +175,7 @@ impl Blocks {
         })
     }
 
-    /// Frees a block; whose it was, `None` for what is none.
+    /// Frees a block and returns its owner; `None` if it is no block.
     pub fn free(&mut self, address: usize, painter: &mut dyn Painter) -> Option<Owned> {
         let owned = self.owner(address)?;
         if owned.bytes <= SMALL {
@@ -190,7 +190,7 @@ impl Blocks {
         let rest = self.rests.entry(run.data_set).or_default();
         rest.kept.insert((run.count, address));
         rest.kept_pages += run.count;
-        // The largest first: one call to the kernel frees most.
+        // The largest first: one system call then frees most.
         while rest.kept_pages * PAGE_BYTES > MOST_KEPT {
             let Some((count, start)) = rest.kept.pop_last() else {
                 break;

@@ -3,15 +3,16 @@
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 
-/// Frames looked at, from the immediate caller outwards: a container of C++ that is not inlined takes about eight.
+/// The most frames examined, from the immediate caller outwards: a container of C++ that is not inlined takes about
+/// eight.
 pub const MOST_FRAMES: usize = 24;
 
-/// Addresses in the calls on the stack, innermost first; 0 behind the last.
+/// Addresses in the calls on the stack, innermost first; 0 after the last.
 pub type Frames = [usize; MOST_FRAMES];
 
-/// What `_Unwind_Backtrace` fills in.
+/// The state that `_Unwind_Backtrace` fills in.
 struct Walk {
-    /// The return address that the walk begins at: what lies further in is ours.
+    /// The return address that the walk begins at: frames further in are ours.
     caller: usize,
     frames: Frames,
     found: usize,
@@ -32,9 +33,9 @@ unsafe extern "C" {
 }
 
 extern "C" fn step(context: *mut Context, state: *mut c_void) -> i32 {
-    // SAFETY: the state is the `Walk` of `walk`, which waits and uses it meanwhile in no other way.
+    // SAFETY: the state is the `Walk` of `walk`, which waits and does not use it meanwhile.
     let walk = unsafe { &mut *state.cast::<Walk>() };
-    // SAFETY: the unwinder gives its step a context that it may ask.
+    // SAFETY: the unwinder passes a valid context to its step.
     let at = unsafe { _Unwind_GetIP(context) };
     if at == 0 || (walk.found == 0 && at != walk.caller) {
         return if at == 0 { STOP } else { GO_ON };
@@ -44,7 +45,7 @@ extern "C" fn step(context: *mut Context, state: *mut c_void) -> i32 {
     if walk.found == MOST_FRAMES { STOP } else { GO_ON }
 }
 
-/// The stack from the call that returns to `caller` on; that call alone where it cannot be walked.
+/// The stack from the call that returns to `caller` on; only that call if the stack cannot be walked.
 #[inline(never)]
 pub fn walk(caller: NonZeroUsize) -> Frames {
     let mut walk = Walk {
@@ -52,7 +53,7 @@ pub fn walk(caller: NonZeroUsize) -> Frames {
         frames: [0; MOST_FRAMES],
         found: 0,
     };
-    // SAFETY: the step gets the state that it expects, alive until this returns.
+    // SAFETY: the step gets the expected state, which is alive until this returns.
     unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
     if walk.found == 0 {
         walk.frames[0] = caller.get() - 1;

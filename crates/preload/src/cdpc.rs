@@ -1,8 +1,8 @@
-//! Pages of parallel arrays in frames of chosen colors, or on chosen nodes: takes what the program says of its loops, and has them
-//! placed.
+//! Pages of parallel arrays in frames of chosen colors, or on chosen nodes: takes the program's descriptions of its
+//! loops, and places their arrays.
 //!
-//! Loops that constructors describe are placed before `main`, later ones as they are described, which is right before they run.
-//! Nothing that goes wrong here changes what the program does.
+//! Loops that constructors describe are placed before `main`, later ones when they are described, which is right before
+//! they run. No failure here changes the program's behaviour.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,37 +23,37 @@ use crate::placing::{FORKS, Stay};
 use crate::start::anonymous;
 use crate::{aside, end, files, fork, padding, reserve};
 
-/// The process whose arrays are placed; 0 before, and where nothing is. A child of fork has another number.
+/// The process whose arrays are placed; 0 before, and if none is. A child of fork has another number.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
-/// Notes that are kept.
+/// The most notes that are kept.
 const MOST_NOTES: usize = 16;
-/// How often the report is brought up to date at most.
+/// The shortest time between updates of the report.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 /// How long the end waits for a loop that another thread describes.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What is left out where the run-time has no memory to work with, and why.
+/// The note on omissions because the run-time has no memory for its work.
 const NO_ROOM: &str = "the program's address space cannot grow (RLIMIT_AS, RLIMIT_DATA, or the limit of all memory)";
-/// Bytes that taking a description may need, and each of its summaries; and those of a report.
+/// Bytes that handling a description may need, and each of its summaries; and those of a report.
 const DESCRIPTION: usize = 16 << 10;
 const SUMMARY: usize = 1 << 10;
 const REPORT: usize = 128 << 10;
 
 struct State {
     arrays: Arrays,
-    /// Descriptions that could not even be taken.
+    /// Descriptions that could not even be received.
     unheard: u64,
     align: Option<(Alignment, Option<&'static str>)>,
-    /// Finding out what works here.
+    /// The time to find out what works here.
     opening: Duration,
     notes: Vec<String>,
     huge_pages: HugePages,
     reported: Option<Instant>,
 }
 
-/// Large blocks apart from each other, for a program that is run without instructions.
+/// Separates large blocks from each other, for a program that is run without instructions.
 pub fn align_alone() {
     let Ok(text) = std::env::var(Alignment::ENVIRONMENT) else {
         return;
@@ -69,7 +69,7 @@ pub fn align_alone() {
     }
 }
 
-/// From now on what the program says is listened to.
+/// From now on the program's descriptions are received.
 fn arm(directed: &Directed, colors: Colors) -> Result<(), String> {
     let began = Instant::now();
     let coloring = Coloring::open(&directed.policy, ColorsFrom::Given(colors)).map_err(|error| error.to_string())?;
@@ -93,19 +93,19 @@ fn listen(arrays: Arrays, align: Option<(Alignment, Option<&'static str>)>, bega
     aside::watch();
 }
 
-/// Whether this process's arrays are placed.
+/// Returns true if this process's arrays are placed.
 pub fn is_armed() -> bool {
-    // Who this is would be a question to the kernel.
+    // The process id would need a system call.
     !aside::is_aside() && PROCESS.load(Ordering::Acquire) == std::process::id()
 }
 
-/// The state, for this process; whoever holds it is inside.
+/// The state, for this process; its holder is inside the run-time.
 fn state() -> Option<MutexGuard<'static, Option<State>>> {
-    // In a child of fork another thread of the parent may have had it.
+    // In a child of fork another thread of the parent may have held the lock.
     is_armed().then(|| STATE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// From now on nothing is placed any more.
+/// From now on nothing is placed.
 pub fn freeze() {
     guarded(|| {
         if let Some(mut state) = state()
@@ -130,13 +130,13 @@ pub fn before_main() {
         if let Some(_held) = reserve::hold(bytes) {
             let (protected, notes) = state.own_pages(state.arrays.loops());
             state.note_all(notes);
-            // A library may have started threads of its own.
+            // A library may have started its own threads.
             let others = if sys::forks::alone() {
                 Others::Absent
             } else {
                 Others::Running
             };
-            // SAFETY: the program says that the arrays are its own (`domicile_parallel_loop`); `others` was just looked up.
+            // SAFETY: the program declares the arrays its own (`domicile_parallel_loop`); `others` was just determined.
             unsafe { state.arrays.start(others) };
             protect(protected);
         } else {
@@ -146,10 +146,10 @@ pub fn before_main() {
     });
 }
 
-/// `domicile_parallel_loop`, as the library of that name hands it on.
+/// `domicile_parallel_loop`, as the library of that name passes it on.
 ///
 /// # Safety
-/// As [`live::summaries::taken`] asks.
+/// As [`live::summaries::taken`] requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn domicile_run_parallel_loop(from: *const domicile_loop) {
     guarded(|| {
@@ -165,7 +165,7 @@ pub unsafe extern "C-unwind" fn domicile_run_parallel_loop(from: *const domicile
         match unsafe { live::summaries::taken(from) } {
             Ok(taken) => {
                 state.note_all(taken.passed_over.iter().map(ToString::to_string));
-                // SAFETY: the program says that the arrays are its own.
+                // SAFETY: the program declares the arrays its own.
                 unsafe { state.hear(taken.described) };
             }
             Err(why) => state.arrays.refuse(why.to_string()),
@@ -200,7 +200,7 @@ pub fn at_end() {
     });
 }
 
-/// Does something as the run-time, unless this thread does so already; a panic ends there.
+/// Does something inside the run-time, unless this thread is inside already; a panic ends here.
 fn guarded(act: impl FnOnce()) {
     let Some(_stay) = Stay::begin() else { return };
     let _ = catch_unwind(AssertUnwindSafe(act));
@@ -216,8 +216,8 @@ fn protect(pages: Protected) {
     }
 }
 
-/// Takes the pages of initialised arrays from the program's file, whose frames could not be exchanged; what is wrong
-/// with that. Those that only can be read get their rights back afterwards. Only where no other thread runs.
+/// Takes the pages of initialised arrays from the program's file, since the file's frames cannot be exchanged; returns
+/// the errors. Read-only pages get their rights back afterwards. Only if no other thread runs.
 fn own_pages(loops: &[Loop]) -> (Protected, Vec<String>) {
     let (mut protected, mut notes) = (Vec::new(), Vec::new());
     let summaries = loops.iter().flat_map(|a_loop| &a_loop.summaries);
@@ -240,7 +240,7 @@ fn own_pages(loops: &[Loop]) -> (Protected, Vec<String>) {
 }
 
 impl State {
-    /// [`own_pages`], where they have to be.
+    /// [`own_pages`], if necessary.
     fn own_pages(&self, loops: &[Loop]) -> (Protected, Vec<String>) {
         match self.arrays.leave_files() {
             true => own_pages(loops),
@@ -320,7 +320,7 @@ impl State {
     }
 }
 
-/// How the colors fared, with a look at all pages if `look`.
+/// The report on colors, with an examination of all pages if `look`.
 fn colored(
     coloring: &mut Coloring,
     look: bool,
@@ -346,7 +346,7 @@ fn colored(
     }
 }
 
-/// The same of homes.
+/// The same for homes.
 fn homed(homes: &mut SummaryHomes, look: bool) -> Report {
     let (report, notes) = homes.outcome(look);
     Report {
@@ -370,7 +370,7 @@ pub fn start(directed: &Directed, colors: Colors) {
     });
 }
 
-/// The same, where pages get homes.
+/// The same, if pages get homes.
 pub fn start_homes(homed: &Homed) {
     let began = Instant::now();
     let homes = SummaryHomes::new(&homed.policy, &homed.seats);

@@ -1,6 +1,6 @@
-//! The data sets as the library of slots has them: each run of pages is one there, in its entry's slot.
+//! The data sets in terms of the library of slots: each run of pages is a data set there, in its entry's slot.
 //!
-//! The data sets of a slot use the same colors, so that blocks may come and go one by one.
+//! The data sets of a slot use the same colors, so blocks may come and go one by one.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use sys::memory::Span;
 
 use crate::blocks::Painter;
 
-/// Reasons that are kept of one data set.
+/// The most reasons that are kept of one data set.
 const MOST_NOTES: usize = 4;
 
 pub struct DataSets {
@@ -22,9 +22,9 @@ pub struct DataSets {
     /// Placed runs by start, and the entry of each.
     sets: BTreeMap<usize, (u32, DataSet<'static>)>,
     ours: bool,
-    /// What was wrong with the daemon at some time: the first of it.
+    /// The first problem with the daemon, if any.
     trouble: Option<String>,
-    /// What its stock had too few of, the first time.
+    /// The first shortage in its stock, if any.
     shortage: Option<String>,
 }
 
@@ -39,10 +39,10 @@ pub struct Entry {
     pub granted: ColorSet,
     /// Bytes on pages with other data.
     pub left_out: u64,
-    /// Pages that got a frame so far, and how many of these from the daemon.
+    /// Pages that got a frame so far, and how many of these frames came from the daemon.
     pub placed: u64,
     pub supplied: u64,
-    /// Why not all is as the plan wants.
+    /// Why not everything is as the plan requires.
     pub notes: Vec<String>,
 }
 
@@ -94,11 +94,11 @@ impl DataSets {
         &self.colors
     }
 
-    /// What moves pages, and who keeps the ledger: a line each.
+    /// The mechanism that moves pages, and the keeper of the ledger: a line each.
     pub fn means(&self) -> String {
         let means = self.application.means();
         let mut lines = means.engine.trim_end().to_string();
-        // Where there is something to say of it, the library does.
+        // If there is a reason, the library states it.
         if !lines.contains("ledger: ") {
             lines += &format!("\nledger: {}", means.ledger);
         }
@@ -115,7 +115,8 @@ impl DataSets {
     /// Places ranges of static data: the pages that they cover whole.
     ///
     /// # Safety
-    /// The ranges are the program's static data, which stays mapped as it is; `others` says truly who uses it meanwhile.
+    /// The ranges are the program's static data, which stays mapped in place; `others` is true about other users
+    /// meanwhile.
     pub unsafe fn place_static(&mut self, entry: u32, ranges: &[(usize, usize)], others: Others) {
         let Some(start) = ranges.iter().map(|range| range.0).min() else {
             return;
@@ -135,7 +136,7 @@ impl DataSets {
     }
 
     /// # Safety
-    /// The ranges stay mapped as they are until the data set is dropped; `others` says truly who uses them meanwhile.
+    /// The ranges stay mapped in place until the data set is dropped; `others` is true about other users meanwhile.
     unsafe fn place(
         &mut self,
         entry: u32,
@@ -175,26 +176,27 @@ impl DataSets {
         }
     }
 
-    /// The pages of a mapping are the program's alone again. What they hold stays.
+    /// Releases the pages of a mapping to the program. Their contents stay.
     pub fn let_go(&mut self, pages: Pages) {
         self.sets.remove(&pages.start);
     }
 
-    /// In a child of fork: what is placed is the parent's.
+    /// In a child of fork: the placed data belongs to the parent.
     pub fn leave_to_parent(&mut self) {
         self.ours = false;
     }
 
-    /// Looks which frames the pages of an entry have.
+    /// Examines the frames of an entry's pages.
     pub fn count(&self, number: u32) -> Census {
         let mut sum = Census::default();
         let Some(entry) = self.entries.get(number as usize) else {
             return sum;
         };
         for (_, set) in self.sets.values().filter(|(owner, _)| *owner == number) {
-            // The engine looks only at pages that it could place; those that may not be written are some no more.
+            // The engine examines only pages that it could place; pages that are not writable any more are not among
+            // them.
             let census = set.census().or_else(|_| self.look(set, &entry.granted));
-            // What cannot be looked at is there all the same.
+            // Pages that cannot be examined still exist.
             let census = census.unwrap_or_else(|_| {
                 let pages = set.pages().iter().map(|run| run.count).sum();
                 Census {
@@ -241,8 +243,7 @@ impl Painter for DataSets {
         if !self.ours {
             return;
         }
-        // SAFETY: nobody else knows the addresses of a block that is not given out yet; it is mapped until `forget` or
-        // `let_go`.
+        // SAFETY: the addresses of an unallocated block are unknown to others; it is mapped until `forget` or `let_go`.
         match unsafe { self.place(data_set, &[(pages.start, pages.bytes())], Others::Absent) } {
             Ok(set) => {
                 self.sets.insert(pages.start, (data_set, set));
@@ -252,10 +253,10 @@ impl Painter for DataSets {
     }
 
     fn forget(&mut self, _: u32, pages: Pages) {
-        // What was never placed is not there.
+        // Data that was never placed is not there.
         if let Some((_, mut set)) = self.sets.remove(&pages.start) {
-            // Frames that cannot be given back the kernel gets with the pages.
-            // SAFETY: the block is the program's no more.
+            // The kernel gets frames that cannot be given back, together with the pages.
+            // SAFETY: the program does not own the block any more.
             let _ = unsafe { set.discard_raw() };
         }
     }

@@ -1,4 +1,4 @@
-//! The report: brought up to date while the program runs, and with a look at all pages when it ends.
+//! The report: updated while the program runs, and with an examination of all pages when it ends.
 
 use std::io::Write;
 use std::path::Path;
@@ -25,8 +25,8 @@ static SHEET: Mutex<Option<Sheet>> = Mutex::new(None);
 /// How long the end waits for an allocation of another thread.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Makes the file of the report, in the folder of the instructions, and maps it: what is written there is there, however
-/// the program ends, and whatever becomes of its files and its user.
+/// Makes the file of the report, in the folder of the instructions, and maps it: its contents survive however the
+/// program ends, and whatever happens to its files and its user.
 pub fn prepare(folder: &Path) -> std::io::Result<()> {
     use std::os::fd::AsRawFd;
     let process = std::process::id();
@@ -48,8 +48,8 @@ pub fn prepare(folder: &Path) -> std::io::Result<()> {
     if start == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the mapping was made just now, for this slice alone, and stays until the process ends. The command reads
-    // the file only after that, or what it reads is checked.
+    // SAFETY: the mapping was just made, only for this slice, and stays until the process ends. The command reads the
+    // file only afterwards, or checks what it reads.
     let memory = unsafe { std::slice::from_raw_parts_mut(start.cast(), Slate::BYTES) };
     let sheet = Sheet {
         memory,
@@ -69,7 +69,7 @@ pub fn put(report: &Report) {
     }
 }
 
-/// Writes how things stand; with a look at all pages at the end.
+/// Writes the current state; at the end with an examination of all pages.
 pub fn write(state: &State, at_end: bool) {
     let colors = state.data_sets.colors();
     let mut report = Report {
@@ -124,7 +124,7 @@ pub fn write(state: &State, at_end: bool) {
     put(&report);
 }
 
-/// Says something to people. Where standard error cannot be written the program goes on all the same.
+/// Prints a message for people. If standard error cannot be written, the program continues.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -140,7 +140,7 @@ pub fn described(colors: &live::Colors) -> String {
     )
 }
 
-/// What a program should know that forked so often.
+/// A hint for a program that forked this often.
 pub fn forked(forks: u64) -> String {
     format!(
         "the program forked {forks} times: pages that it wrote afterwards, while the child lived, were copied to frames \

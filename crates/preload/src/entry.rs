@@ -1,7 +1,7 @@
-//! What takes the place of the C library's functions: here the program's calls arrive.
+//! The replacements of the C library's functions: the program's calls arrive here.
 //!
-//! The few instructions in front of each hand the return address on as one more argument; nothing else knows
-//! who called.
+//! The few instructions at the beginning of each pass the return address on as one more argument; nothing else knows
+//! the caller.
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
@@ -13,7 +13,7 @@ use crate::{arena, next, padding, placing};
 type Pointer = *mut c_void;
 const NULL: Pointer = std::ptr::null_mut();
 
-/// A function of the C library's name and type that goes on in ours, with the return address in the register of one
+/// A function of the C library's name and type that continues in ours, with the return address in the register of one
 /// more argument.
 macro_rules! entries {
     ($($symbol:ident($($argument:ident: $kind:ty),*) => $to:ident, $x86:literal, $arm:literal;)*) => {$(
@@ -72,7 +72,7 @@ pub unsafe extern "C-unwind" fn posix_memalign(_into: *mut Pointer, _alignment: 
     naked_asm!("mov x3, x30", "b {to}", to = sym posix_memalign_for)
 }
 
-/// The seventh argument goes on the stack, and whoever walks the stack has to know.
+/// The seventh argument goes on the stack, and code that walks the stack needs to know that.
 macro_rules! mappers {
     ($($symbol:ident),*) => {$(
         /// # Safety
@@ -107,7 +107,7 @@ macro_rules! mappers {
 
 mappers!(mmap, mmap64);
 
-/// A data set's block, if the call is one's.
+/// A data set's block, if the call is for one.
 #[inline]
 fn placed(bytes: usize, alignment: usize, caller: usize) -> Option<placing::Given> {
     let target = placing::target(caller, bytes, Memory::Heap)?;
@@ -131,7 +131,7 @@ unsafe extern "C-unwind" fn calloc_for(count: usize, bytes: usize, caller: usize
     match whole.and_then(|whole| placed(whole, 16, caller)) {
         Some(given) => {
             if !given.clean {
-                // SAFETY: the block was given for that many bytes, and the program has it not yet.
+                // SAFETY: the block has that many bytes, and the program does not have it yet.
                 unsafe { given.pointer.cast::<u8>().write_bytes(0, count * bytes) };
             }
             given.pointer
@@ -188,11 +188,11 @@ unsafe extern "C-unwind" fn realloc_for(block: Pointer, bytes: usize, caller: us
     new
 }
 
-/// From so many bytes on, parts of a block that were never touched stay so when it gets another place.
+/// From this size on, untouched parts of a block stay untouched when it moves.
 const SPARSE: usize = 1 << 20;
 
 /// # Safety
-/// Both have that many bytes, and nothing of each other; with `sparse` the new place is full of zeros.
+/// Both have that many bytes and do not overlap; with `sparse` the new place is zeroed.
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, sparse: bool) {
     const PAGE: usize = live::PAGE_BYTES;
     if !sparse {
@@ -253,7 +253,7 @@ unsafe extern "C-unwind" fn posix_memalign_for(
     }
 }
 
-/// Only what every kind of aligned allocation takes; what is wrong about other calls the C library says.
+/// Handles only valid aligned allocations; the C library reports errors in other calls.
 fn aligned(alignment: usize, bytes: usize, caller: usize) -> Option<Pointer> {
     if !alignment.is_power_of_two() || !(size_of::<Pointer>()..=1 << 30).contains(&alignment) {
         return None;
@@ -282,7 +282,7 @@ unsafe extern "C-unwind" fn pvalloc_for(bytes: usize, caller: usize) -> Pointer 
     }
 }
 
-/// `operator new`: what cannot be had is the C++ library's to say.
+/// `operator new`: the C++ library handles a failure.
 macro_rules! news {
     ($($name:ident($($argument:ident: $kind:ty),*) as $next:ident, aligned to $alignment:expr, $padded:expr;)*) => {$(
         unsafe extern "C-unwind" fn $name(bytes: usize, $($argument: $kind,)* caller: usize) -> Pointer {
@@ -299,7 +299,7 @@ macro_rules! news {
     )*};
 }
 
-/// Such blocks come back with their alignment: they stay as they are.
+/// Such blocks are freed with their alignment: they stay unpadded.
 const NEVER_PADDED: usize = usize::MAX;
 
 news! {
@@ -318,7 +318,7 @@ pub unsafe extern "C-unwind" fn free(block: Pointer) {
     if arena::holds(block.addr()) {
         placing::free(block);
     } else if let Some(given) = padding::taken(block) {
-        // SAFETY: what the C library gave for the program's block.
+        // SAFETY: the C library's block behind the program's block.
         unsafe { next::free(given) };
     } else if !next::is_first(block) {
         // SAFETY: the program's own block.
@@ -326,7 +326,7 @@ pub unsafe extern "C-unwind" fn free(block: Pointer) {
     }
 }
 
-/// `operator delete`: a C++ library with an allocator of its own does not end in our `free`.
+/// `operator delete`: a C++ library with its own allocator does not end in our `free`.
 macro_rules! deletes {
     ($($symbol:ident($($argument:ident: $kind:ty),*) as $next:ident, $plain:ident;)*) => {$(
         /// # Safety
@@ -336,7 +336,7 @@ macro_rules! deletes {
             if arena::holds(block.addr()) {
                 placing::free(block);
             } else if let Some(given) = padding::taken(block) {
-                // SAFETY: what `new` gave for the program's block, of more bytes than the program knows of.
+                // SAFETY: `new`'s block behind the program's block, which is larger than the program knows.
                 unsafe { next::$plain(given) };
             } else {
                 // SAFETY: the program's own block.
@@ -373,7 +373,7 @@ pub unsafe extern "C-unwind" fn malloc_usable_size(block: Pointer) -> usize {
     unsafe { next::malloc_usable_size(block) }
 }
 
-/// A block of the arena is mapped memory: what `mmap` would be asked for is asked of the kernel here.
+/// A block of the arena is mapped memory: requests to `mmap` go directly to the kernel here.
 unsafe extern "C-unwind" fn mmap_for(
     at: Pointer,
     bytes: usize,
@@ -411,7 +411,7 @@ pub unsafe extern "C-unwind" fn munmap(at: Pointer, bytes: usize) -> c_int {
 }
 
 /// # Safety
-/// As C's function of that name. (Its last argument is there only with some flags; it is handed on as it comes.)
+/// As C's function of that name. (Its last argument is present only with some flags; it is passed on unchanged.)
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn mremap(
     at: Pointer,
@@ -423,7 +423,7 @@ pub unsafe extern "C-unwind" fn mremap(
     if placing::maps() {
         placing::unmapped(at, bytes);
     }
-    // It would fail in the middle where part of its pages is being colored.
+    // If part of its pages is being colored, it would fail halfway.
     // SAFETY: the program's own call.
     sys::changes::change(|| unsafe { next::mremap(at, bytes, wanted, flags, new) })
 }

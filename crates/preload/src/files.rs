@@ -1,8 +1,8 @@
-//! The run-time's own files, out of the program's way.
+//! The run-time's own files, away from the program's.
 //!
-//! Programs count on the numbers of the files that they open, close all that they do not know (daemons), and put files
-//! in the place of others by number (shells). So ours get high numbers, and closing them by a loop over all numbers
-//! does nothing: the program would else find its next file where the engine still looks for its own.
+//! Programs rely on the numbers of the files that they open, close all unknown ones (daemons), and replace files by
+//! number (shells). So ours get high numbers, and closing them in a loop over all numbers has no effect: otherwise the
+//! program would get a number under which the engine still expects its own file.
 
 use std::ffi::{c_int, c_uint};
 use std::mem::MaybeUninit;
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::{aside, placing};
 
-/// From this number on, where the limit of open files allows.
+/// The first number of ours, if the limit of open files allows it.
 const FROM: c_int = 400;
-/// Files of ours that are remembered.
+/// The most files of ours that are remembered.
 const MOST: usize = 32;
 
 static OURS: [Ours; MOST] = [const { Ours::none() }; MOST];
 
-/// A number, and what it named when it was ours: the program may have put a file of its own there since (`dup2`).
+/// A number, and the file that it named when it was ours: the program may since have put its own file there (`dup2`).
 struct Ours {
     number: AtomicI32,
     device: AtomicU64,
@@ -43,7 +43,7 @@ impl Ours {
         }
     }
 
-    /// The number, if it is ours still. Asks the kernel, and nothing of the heap.
+    /// The number, if it is still ours. Uses a system call, but not the heap.
     fn number(&self) -> Option<c_int> {
         let number = self.number.load(Ordering::Relaxed);
         if number < 0 {
@@ -54,7 +54,7 @@ impl Ours {
     }
 }
 
-/// What a number names: device and number of the file.
+/// The file behind a number: its device and inode.
 fn named(number: c_int) -> Option<(u64, u64)> {
     let mut about = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: there is room for the answer.
@@ -72,7 +72,7 @@ fn open() -> Vec<c_int> {
     numbers.into_iter().map(u32::cast_signed).collect()
 }
 
-/// Does something that opens files for good, and remembers them as ours.
+/// Does something that opens files permanently, and remembers them as ours.
 pub fn out_of_the_way<T>(act: impl FnOnce() -> T) -> T {
     sys::kept::out_of_the_way(FROM);
     let before = open();
@@ -106,12 +106,12 @@ fn fill() -> Vec<OwnedFd> {
         // SAFETY: a new number for a file of ours.
         let filler = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
         if filler == -1 {
-            // The limit is lower: then ours are where they can be.
+            // The limit is lower: then ours go wherever possible.
             let keep = fillers.len() / 2;
             fillers.truncate(keep);
             return fillers;
         }
-        // SAFETY: the number just made, nobody else's.
+        // SAFETY: the number was just made, and is only ours.
         fillers.push(unsafe { OwnedFd::from_raw_fd(filler) });
         if filler >= FROM {
             return fillers;
@@ -119,28 +119,28 @@ fn fill() -> Vec<OwnedFd> {
     }
 }
 
-/// In a child of fork: what is open for the parent is closed, so that who is at the other end sees when the parent ends.
+/// In a child of fork: closes the parent's files, so that their peers notice when the parent ends.
 pub fn leave_to_parent() {
     for ours in &OURS {
         if let Some(file) = ours.number() {
-            // SAFETY: a file of the run-time, which a child has no use for.
+            // SAFETY: a file of the run-time that a child does not need.
             unsafe { crate::next::close(file) };
         }
         ours.number.store(-1, Ordering::Relaxed);
     }
 }
 
-/// Whether a file is ours, and it is the program that asks.
+/// Returns true if a file is ours, and the program is the caller.
 fn guarded(file: c_int) -> bool {
     let of_that_number = OURS.iter().find(|ours| ours.number.load(Ordering::Relaxed) == file);
-    // A program that has given system calls up is asked for none; what it closes is used no more.
+    // For a program that restricts system calls, none is made; the file that it closes is not used any more.
     match of_that_number.filter(|_| file >= 0 && !placing::inside() && !aside::is_aside()) {
         Some(ours) => kept_error(|| ours.number().is_some()),
         None => false,
     }
 }
 
-/// Does something without a trace in the calling thread's error number.
+/// Does something without changing the calling thread's error number.
 fn kept_error<T>(act: impl FnOnce() -> T) -> T {
     // SAFETY: the calling thread's own error number.
     let before = unsafe { *libc::__errno_location() };
@@ -167,7 +167,8 @@ pub unsafe extern "C-unwind" fn close(file: c_int) -> c_int {
 /// As C's function of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    // It is called between fork and exec, where other threads may have left the heap in any state: nothing is asked of it.
+    // It is called between fork and exec, where other threads may have left the heap in any state: the heap is not
+    // used.
     let mut ours = [c_uint::MAX; MOST];
     for (place, file) in ours.iter_mut().zip(&OURS) {
         let number = match aside::is_aside() {
@@ -179,14 +180,14 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
             .unwrap_or(c_uint::MAX);
     }
     ours.sort_unstable();
-    // Where there is none of ours is the highest number, which is no file's.
+    // An empty place has the highest number, which is no file's.
     let ours = ours
         .into_iter()
         .filter(|file| *file != c_uint::MAX && (first..=last).contains(file));
     let mut from = first;
     for file in ours {
         if from < file {
-            // SAFETY: the program's own call, without what is ours.
+            // SAFETY: the program's own call, without our files.
             let done = unsafe { crate::next::close_range(from, file - 1, flags) };
             if done != 0 {
                 return done;
@@ -194,7 +195,7 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
         }
         from = file + 1;
     }
-    // A range that ends before it begins is for the kernel to refuse.
+    // The kernel refuses a range that ends before it begins.
     if from > last && from > first {
         return 0;
     }

@@ -1,7 +1,7 @@
-//! What a child of fork has: its parent's blocks, page by page copied when either writes, and no slots.
+//! A child of fork has its parent's blocks, copied page by page on a write, and no slots.
 //!
-//! The engine's means are the parent's own, and so are the colors. A child's new blocks are ordinary ones; a program
-//! that the child starts is not ours any more, or has the run-time anew.
+//! The engine's means belong to the parent, and so do the colors. A child's new blocks are ordinary ones; a program
+//! that the child starts is either not ours, or has its own run-time.
 
 use std::cell::{Cell, RefCell};
 use std::sync::MutexGuard;
@@ -11,22 +11,22 @@ use crate::placing::{self, FORKS, State, Stay};
 use crate::{aside, files};
 
 thread_local! {
-    /// The state, while this thread forks: nobody is in the middle of a change when the copy is made.
+    /// The state, while this thread forks: no thread is in the middle of a change when the copy is made.
     static HELD: RefCell<Option<(MutexGuard<'static, Option<State>>, Stay)>> = const { RefCell::new(None) };
     static ENTERED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Fork waits for us from now on.
+/// From now on fork waits for the run-time.
 pub fn watch() {
-    // The engine's own handlers first, so that they run behind ours: fork must not wait for pages in flight while who
-    // moves them waits for the state.
+    // The engine's own handlers first, so that they run after ours: fork must not wait for moving pages while their
+    // mover waits for the state.
     let _ = sys::forks::watch();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
 }
 
 extern "C" fn before() {
-    // A state that does not change any more needs nobody to hold it.
+    // A frozen state needs no holder.
     if let Some(stay) = Stay::begin()
         && let Some(state) = placing::state()
     {

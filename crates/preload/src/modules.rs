@@ -1,4 +1,4 @@
-//! Where the program's files lie in memory.
+//! The addresses of the program's files in memory.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -11,20 +11,20 @@ use sys::memory::{PAGE, Span};
 /// A loaded file.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// As the dynamic linker has it; empty for the program itself.
+    /// As the dynamic linker reports it; empty for the program itself.
     path: PathBuf,
     /// To add to the file's own addresses.
     bias: usize,
     /// Its code, in memory.
     pub code: Vec<(usize, usize)>,
-    /// What is not written, and whether it is code.
+    /// Parts that are not written, and whether they are code.
     unwritten: Vec<(usize, usize, bool)>,
-    /// From the first to behind the last byte.
+    /// From the first byte to the byte after the last.
     span: (usize, usize),
     build_id: String,
 }
 
-/// Where each module of the instructions lies; `None` for one that is not loaded, or is not the same file any more.
+/// The address of each module of the instructions; `None` for one that is not loaded, or is not the same file any more.
 pub struct Modules(Vec<Option<Loaded>>);
 
 impl Modules {
@@ -71,7 +71,7 @@ fn loaded() -> Vec<Loaded> {
     loaded
 }
 
-/// The parts of all files that are loaded which are not to be written, in whole pages.
+/// The parts of all loaded files that are not written, in whole pages.
 pub fn unwritten() -> Vec<Segment> {
     let whole = |(start, end, execute): (usize, usize, bool)| {
         let (start, end) = (start / PAGE * PAGE, end.next_multiple_of(PAGE));
@@ -100,7 +100,7 @@ unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, state: *mut c
         let name = unsafe { CStr::from_ptr(info.dlpi_name) };
         PathBuf::from(OsStr::from_bytes(name.to_bytes()))
     };
-    // The vdso has no name everywhere; the program comes first.
+    // On some systems the vdso has no name; the program comes first.
     if path.as_os_str().is_empty() && !all.is_empty() {
         return 0;
     }
@@ -117,7 +117,7 @@ unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, state: *mut c
         .filter(|header| header.p_flags & libc::PF_X != 0)
         .map(place)
         .collect();
-    // Where the file begins, whoever looks for its name (for the symbols of a backtrace) is to find it.
+    // Others search the beginning of the file for its name (for the symbols of a backtrace), so it stays.
     let names = |header: &libc::Elf64_Phdr| header.p_offset == 0 && header.p_flags & libc::PF_X == 0;
     let unwritten = loads
         .clone()
@@ -137,7 +137,7 @@ unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, state: *mut c
             continue;
         }
         let notes = std::ptr::with_exposed_provenance::<u8>(start);
-        // SAFETY: these notes lie in a part of the file that is loaded and that nobody writes.
+        // SAFETY: these notes lie in a loaded part of the file that nobody writes.
         let notes = unsafe { std::slice::from_raw_parts(notes, end - start) };
         if let Some(found) = build_id_in(notes, header.p_align as usize) {
             build_id = found;

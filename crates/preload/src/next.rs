@@ -1,4 +1,4 @@
-//! The functions that ours stand in front of: those of the next library that has them.
+//! The functions that ours replace: those of the next library that has them.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::{Cell, UnsafeCell};
@@ -19,7 +19,7 @@ impl Next {
         }
     }
 
-    /// Its address; null while it is being looked for by this very call, or where there is none.
+    /// Its address; null while this call itself is searching for it, or if there is none.
     #[inline]
     fn address(&self) -> *mut c_void {
         let known = self.address.load(Ordering::Relaxed);
@@ -28,12 +28,12 @@ impl Next {
 
     #[cold]
     fn look(&self) -> *mut c_void {
-        // dlsym may ask for memory itself: it then comes from `FIRST`. Only this thread's question is that: another
-        // thread's call, of whatever function, looks for itself, and does not hear that there is none.
+        // dlsym may itself ask for memory, which then comes from `FIRST`. Only this thread's search counts: another
+        // thread's call, of any function, searches itself, and does not take the function for absent.
         if LOOKING.replace(true) {
             return std::ptr::null_mut();
         }
-        // SAFETY: RTLD_NEXT and a string that ends in a zero are what dlsym is for.
+        // SAFETY: dlsym takes RTLD_NEXT and a string that ends in a zero.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         self.address.store(found, Ordering::Relaxed);
         LOOKING.set(false);
@@ -42,7 +42,8 @@ impl Next {
 }
 
 thread_local! {
-    /// Whether this thread is looking for a function. (Nothing to initialise or to drop: it can be asked at any time.)
+    /// True if this thread is searching for a function. (There is nothing to initialise or to drop: it can be read at
+    /// any time.)
     static LOOKING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -117,12 +118,12 @@ fn never_started() -> c_int {
     std::process::abort()
 }
 
-/// Memory for what the dynamic linker asks while it looks for the functions above. Never given back.
+/// Memory for the dynamic linker while it searches for the functions above. Never freed.
 struct First(UnsafeCell<[u8; FIRST_BYTES]>);
 
 const FIRST_BYTES: usize = 1 << 16;
 
-// SAFETY: each piece is given to one caller, by an atomic counter.
+// SAFETY: an atomic counter gives each piece to one caller.
 unsafe impl Sync for First {}
 
 static FIRST: First = First(UnsafeCell::new([0; FIRST_BYTES]));
@@ -144,21 +145,22 @@ fn first(bytes: usize, alignment: usize) -> Pointer {
     }
 }
 
-/// Whether a block is one of those.
+/// Returns true if a block is one of those.
 #[inline]
 pub fn is_first(block: Pointer) -> bool {
     block.addr().wrapping_sub(FIRST.0.get().addr()) < FIRST_BYTES
 }
 
-/// Bytes that may be read of such a block: to the end, since their sizes are not kept.
+/// Bytes that may be read of such a block: to the end, since sizes are not kept.
 pub fn first_bytes(block: Pointer) -> usize {
     FIRST.0.get().addr() + FIRST_BYTES - block.addr()
 }
 
-/// The run-time's own memory: from the next malloc, so that asking for it never comes back to us. (`reserve` stands before it.)
+/// The run-time's own memory, from the next malloc, so that an allocation never calls our functions. (`reserve` stands
+/// before it.)
 pub struct Own;
 
-// SAFETY: the next malloc's blocks are what this trait asks for: of that size, aligned, valid until freed.
+// SAFETY: the next malloc's blocks meet this trait's requirements: the size, the alignment, valid until freed.
 unsafe impl GlobalAlloc for Own {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() <= 16 {
@@ -196,7 +198,7 @@ unsafe impl GlobalAlloc for Own {
             // SAFETY: the block came from the next malloc.
             return unsafe { realloc(block.cast(), bytes).cast() };
         }
-        // SAFETY: an alignment that was good stays good; a size beyond what can be is refused by malloc.
+        // SAFETY: a valid alignment stays valid; malloc refuses an impossible size.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(bytes, layout.align())) };
         if !new.is_null() {
             // SAFETY: both blocks have that many bytes, and they are not the same.

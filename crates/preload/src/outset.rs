@@ -1,11 +1,12 @@
-//! What can be said and done before `main` alone: whether there are other threads, and what others will find in the environment.
+//! Steps that are possible only before `main`: counting other threads, and changing the environment that others will
+//! read.
 
 use std::path::Path;
 
-/// What the program starts is not concerned: it finds none of these variables, and its libraries as they were before.
+/// Removes these variables, and restores the preloaded libraries, for the programs that the program starts.
 pub fn leave_no_trace(variables: &[&str], preload_before: Option<&str>) {
-    // SAFETY: before `main`; if a library has started threads by now that read the environment, that is theirs to regret
-    // as with any `setenv`.
+    // SAFETY: before `main`; a library that has already started threads which read the environment takes the usual risk
+    // of `setenv`.
     unsafe {
         for variable in variables {
             std::env::remove_var(variable);
@@ -17,7 +18,7 @@ pub fn leave_no_trace(variables: &[&str], preload_before: Option<&str>) {
     }
 }
 
-/// Whether this thread is the only one.
+/// Returns true if this thread is the only one.
 pub fn alone() -> bool {
     sys::listing::numbers(Path::new("/proc/self/task")).is_ok_and(|threads| threads.len() == 1)
 }

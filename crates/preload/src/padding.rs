@@ -1,10 +1,10 @@
-//! Large blocks of the heap on lines of the on-chip cache, each at another place in it (Bugnion96, section 5.4).
+//! Large blocks of the heap on lines of the on-chip cache, each at a different place in it (Bugnion96, section 5.4).
 //!
-//! The C library puts every block that it maps at the same place of a page, 16 bytes behind its start: arrays that are used
-//! together then compete for the same lines of a cache whose ways are pages, and share their first line with nothing but
-//! by half. Here a large block is asked for with one way more than it needs, and begins within that at the place that the
-//! fewest large blocks have. What the C library gave is kept in a table, by where the block begins: `free` and its kin
-//! look there. When the table is full, blocks begin where the C library puts them.
+//! The C library puts every block that it maps at the same place of a page, 16 bytes after its start: arrays that are
+//! used together then compete for the same lines of a cache whose ways are pages, and begin in the middle of a line.
+//! Here a large block is requested with one way more than it needs, and begins within that at the place with the fewest
+//! large blocks. A table keeps the C library's block by the address of ours: `free` and similar functions look there.
+//! When the table is full, blocks begin where the C library puts them.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -15,14 +15,14 @@ use crate::{next, placing};
 
 type Pointer = *mut c_void;
 
-/// Blocks that the table has room for, a power of two, and places that are tried for each.
+/// Blocks that the table has room for, a power of two, and how many entries are tried for each.
 const ROOM: usize = 8192;
 const TRIES: usize = 16;
 /// Stands for an address while an entry changes.
 const BUSY: usize = 1;
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// Whether there may be blocks in the table.
+/// True if there may be blocks in the table.
 static EVER: AtomicBool = AtomicBool::new(false);
 static LINE: AtomicUsize = AtomicUsize::new(64);
 static WAY: AtomicUsize = AtomicUsize::new(4096);
@@ -32,7 +32,7 @@ static REFUSED: AtomicU64 = AtomicU64::new(0);
 /// Blocks that begin at each place.
 static USED: [AtomicU32; Alignment::PLACES] = [const { AtomicU32::new(0) }; Alignment::PLACES];
 
-/// A block that begins behind what the C library gave.
+/// A block that begins inside the C library's block.
 struct Entry {
     /// 0: none.
     address: AtomicUsize,
@@ -46,7 +46,7 @@ static TABLE: [Entry; ROOM] = [const {
     }
 }; ROOM];
 
-/// From now on. Why not, if it cannot be done here.
+/// Begins. Returns why not, if it cannot be done here.
 pub fn begin(how: Alignment) -> Result<(), &'static str> {
     if !ours() {
         return Err("the program has an allocator of its own, whose blocks stay where it puts them");
@@ -59,7 +59,7 @@ pub fn begin(how: Alignment) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether the program's calls come to us: what is allocated here must be freed here.
+/// Returns true if the program's calls reach us: blocks allocated here must be freed here.
 fn ours() -> bool {
     use crate::entry;
     let ours: [(&std::ffi::CStr, usize); 4] = [
@@ -74,7 +74,7 @@ fn ours() -> bool {
     })
 }
 
-/// How it went.
+/// The report.
 pub fn report(how: Alignment, off: Option<String>) -> Padded {
     Padded {
         line: how.line as u64,
@@ -86,8 +86,8 @@ pub fn report(how: Alignment, off: Option<String>) -> Padded {
     }
 }
 
-/// A block of so many bytes with a place of its own, out of a larger one that `ask` gets for so many bytes. `None`: it is
-/// not worth it, or there is no such memory, and the program's own call is to be made.
+/// A block of this many bytes with its own place, inside a larger one from `ask`. `None`: it is not worth it, or there
+/// is no such memory, and the program's own call must be made.
 #[inline]
 pub fn block(bytes: usize, alignment: usize, ask: impl FnOnce(usize) -> Pointer) -> Option<Pointer> {
     if !ON.load(Ordering::Relaxed) || bytes < AT_LEAST.load(Ordering::Relaxed) || placing::inside() {
@@ -107,7 +107,7 @@ fn padded(bytes: usize, alignment: usize, ask: impl FnOnce(usize) -> Pointer) ->
         return None;
     }
     let places = way / line;
-    // The place that the fewest blocks have; of those the first in an order that puts each as far as can be from those
+    // The place with the fewest blocks; among equals the first in an order that puts each as far as possible from those
     // before it.
     let bits = places.trailing_zeros();
     let far = |turn: usize| turn.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
@@ -117,7 +117,7 @@ fn padded(bytes: usize, alignment: usize, ask: impl FnOnce(usize) -> Pointer) ->
     Some(at_place(given, place * line))
 }
 
-/// Where in the given block the program's begins, so that it has this place in a way.
+/// The start of the program's block in the given block, at this place in a way.
 fn at_place(given: Pointer, place: usize) -> Pointer {
     let way = WAY.load(Ordering::Relaxed);
     let block = given.wrapping_byte_add(place.wrapping_sub(given.addr()) % way);
@@ -137,7 +137,7 @@ fn count(block: usize) -> &'static AtomicU32 {
     &USED[block % WAY.load(Ordering::Relaxed) / LINE.load(Ordering::Relaxed)]
 }
 
-/// Keeps what the C library gave for a block; whether there was room.
+/// Keeps the C library's block for a block; returns whether there was room.
 fn note(block: Pointer, given: Pointer) -> bool {
     let address = block.addr();
     for entry in places_of(address) {
@@ -154,7 +154,7 @@ fn note(block: Pointer, given: Pointer) -> bool {
     false
 }
 
-/// The entry of a block that the program gives up, ours alone until it is put back or left.
+/// The entry of a block that the program gives up, exclusively ours until it is put back or left.
 struct Held {
     entry: &'static Entry,
     address: usize,
@@ -177,12 +177,12 @@ fn hold(block: Pointer) -> Option<Held> {
 }
 
 impl Held {
-    /// The program has it still.
+    /// The program keeps the block.
     fn put_back(self) {
         self.entry.address.store(self.address, Ordering::Release);
     }
 
-    /// It is no more; what the C library gave.
+    /// The block no longer exists; returns the C library's block.
     fn leave(self) -> Pointer {
         count(self.address).fetch_sub(1, Ordering::Relaxed);
         self.entry.address.store(0, Ordering::Release);
@@ -190,7 +190,7 @@ impl Held {
     }
 }
 
-/// What the C library gave for a block that the program frees, if the block is one of these.
+/// The C library's block behind a block that the program frees, if it is one of these.
 #[inline]
 pub fn taken(block: Pointer) -> Option<Pointer> {
     hold(block).map(Held::leave)
@@ -234,8 +234,8 @@ pub unsafe fn resized(block: Pointer, bytes: usize) -> Option<Pointer> {
     let _ = held.leave();
     let new = at_place(given, place);
     if new != given.wrapping_byte_add(shift) {
-        // SAFETY: the content lies `shift` bytes behind the start, as long as both blocks are; the new one is less than a
-        // way behind the start, and there is a way more than its bytes.
+        // SAFETY: the content lies `shift` bytes after the start, and both blocks have its length; the new one is less
+        // than a way after the start, and there is a way more than its bytes.
         unsafe {
             given
                 .cast::<u8>()

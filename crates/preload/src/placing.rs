@@ -1,4 +1,4 @@
-//! The data sets of a program that runs: which block belongs to which, and where it lies.
+//! The data sets of a running program: the owner and place of each block.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,28 +18,28 @@ use crate::data_sets::DataSets;
 use crate::sites::Sites;
 use crate::{aside, end, reserve};
 
-/// The sites, from the moment on that calls are looked at; null before, and in a child of fork.
+/// The sites, once calls are examined; null before, and in a child of fork.
 static SITES: AtomicPtr<Sites> = AtomicPtr::new(std::ptr::null_mut());
 static MAPS: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
-/// The state that does not change any more.
+/// The frozen state.
 static FROZEN: AtomicPtr<Option<State>> = AtomicPtr::new(std::ptr::null_mut());
 /// Forks so far.
 pub static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// How often the report is brought up to date at most.
+/// The shortest time between updates of the report.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 
 thread_local! {
-    /// Whether this thread is in the run-time: what it asks for meanwhile is no data set's.
+    /// True if this thread is in the run-time: its own requests meanwhile belong to no data set.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread's stay in the run-time. What the program sees of it is not an error number; and allocating is no
-/// cancellation point.
+/// A thread's stay in the run-time. It preserves the program's error number, and makes allocating no cancellation
+/// point.
 pub struct Stay {
     error: i32,
-    /// Given up last: a thread that was cancelled meanwhile, and asked for that at once, leaves from there.
+    /// Dropped last: if a thread was cancelled meanwhile, with immediate effect, it leaves from there.
     _uncancelled: Uncancelled,
 }
 
@@ -62,7 +62,7 @@ impl Drop for Stay {
     }
 }
 
-/// Whether the calling thread is in the run-time.
+/// Returns true if the calling thread is in the run-time.
 pub fn inside() -> bool {
     INSIDE.get()
 }
@@ -71,16 +71,16 @@ pub fn inside() -> bool {
 pub struct State {
     pub instructions: Instructions,
     pub data_sets: DataSets,
-    /// `None` where no addresses could be had.
+    /// `None` if no addresses were available.
     pub blocks: Option<Blocks>,
-    /// What came of each target, and the bytes that it has now.
+    /// The result for each target, and its current bytes.
     pub shares: Vec<(Share, u64)>,
     /// Mappings placed: bytes and target.
     maps: BTreeMap<usize, (usize, u32)>,
     pub start_time: Duration,
     pub allocation_time: Duration,
     pub notes: Vec<String>,
-    /// Looked up before `main`: whoever reads the environment later may meet who changes it.
+    /// Read before `main`: a later reader of the environment may meet a writer.
     pub huge_pages: HugePages,
     reported: Option<Instant>,
 }
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// One more block of a target.
+    /// Counts one more block of a target.
     pub fn count(&mut self, target: u32, bytes: usize) {
         let Some((share, now)) = self.shares.get_mut(target as usize) else {
             return;
@@ -129,7 +129,7 @@ impl State {
             .map_or(0, |target| target.data_set)
     }
 
-    /// Brings the report up to date now and then.
+    /// Updates the report from time to time.
     fn report(&mut self) {
         if self.reported.is_none_or(|at| at.elapsed() >= BETWEEN_REPORTS) {
             end::write(self, false);
@@ -138,9 +138,9 @@ impl State {
     }
 }
 
-/// The state, alone; none where it does not change any more. Whoever holds it is inside.
+/// The state, locked; none if it is frozen. Its holder is inside the run-time.
 pub fn state() -> Option<MutexGuard<'static, Option<State>>> {
-    // Not even waiting is allowed then.
+    // Then even waiting is forbidden.
     if aside::is_aside() {
         return None;
     }
@@ -148,10 +148,10 @@ pub fn state() -> Option<MutexGuard<'static, Option<State>>> {
     (!aside::is_aside()).then_some(state)
 }
 
-/// From now on nothing changes any more; `aside` says so to all, before anybody can look again.
+/// From now on nothing changes any more; `aside` announces that before others can look again.
 pub fn freeze(aside: impl FnOnce()) {
     stop();
-    // A handler of a signal that came in the middle of a change cannot wait for its end.
+    // A handler of a signal that arrived in the middle of a change cannot wait for its end.
     let Some(_stay) = Stay::begin() else { return };
     let Some(mut state) = state() else { return };
     if let Some(state) = state.as_mut() {
@@ -162,7 +162,7 @@ pub fn freeze(aside: impl FnOnce()) {
     aside();
 }
 
-/// The state, unless somebody has it.
+/// The state, unless it is locked.
 pub fn state_now() -> Option<MutexGuard<'static, Option<State>>> {
     match STATE.try_lock() {
         Ok(state) => Some(state),
@@ -171,32 +171,32 @@ pub fn state_now() -> Option<MutexGuard<'static, Option<State>>> {
     }
 }
 
-/// From now on calls are looked at.
+/// From now on calls are examined.
 pub fn begin(sites: Sites) {
     MAPS.store(sites.maps, Ordering::Relaxed);
     SITES.store(Box::into_raw(Box::new(sites)), Ordering::Release);
 }
 
-/// From now on no call is looked at. Blocks that there are stay blocks.
+/// From now on no call is examined. Existing blocks stay.
 pub fn stop() {
     SITES.store(std::ptr::null_mut(), Ordering::Release);
     MAPS.store(false, Ordering::Relaxed);
 }
 
-/// Whether mappings matter.
+/// Returns true if mappings matter.
 #[inline]
 pub fn maps() -> bool {
     MAPS.load(Ordering::Relaxed)
 }
 
-/// The target of the call that returns to `caller`, if it is one's.
+/// The target of the call that returns to `caller`, if it has one.
 #[inline]
 pub fn target(caller: usize, bytes: usize, from: Memory) -> Option<u32> {
     let sites = SITES.load(Ordering::Acquire);
     if sites.is_null() {
         return None;
     }
-    // SAFETY: once there, the sites are never freed nor changed.
+    // SAFETY: once set, the sites are never freed or changed.
     let sites = unsafe { &*sites };
     sites.of(caller, bytes, from)
 }
@@ -207,7 +207,7 @@ pub struct Given {
     pub clean: bool,
 }
 
-/// A block for a target; `None` where the program has to do with an ordinary one.
+/// A block for a target; `None` if the program must use an ordinary one.
 #[cold]
 pub fn take(target: u32, bytes: usize, alignment: usize) -> Option<Given> {
     let _stay = Stay::begin()?;
@@ -240,14 +240,14 @@ pub fn take(target: u32, bytes: usize, alignment: usize) -> Option<Given> {
     }
 }
 
-/// Bytes that placing so many bytes may take of the run-time's own memory.
+/// Bytes of the run-time's own memory that placing this many bytes may take.
 fn room_for(bytes: usize) -> usize {
     const ALWAYS: usize = 128 << 10;
     const PAGE: usize = 1 << 10;
     (bytes / PAGE_BYTES + 2).saturating_mul(PAGE).saturating_add(ALWAYS)
 }
 
-/// Frees a block of the arena. What is none is left alone: the C library would end the program.
+/// Frees a block of the arena. Anything else is ignored: the C library would end the program.
 #[cold]
 pub fn free(block: *mut c_void) {
     let Some(_stay) = Stay::begin() else { return };
@@ -266,7 +266,7 @@ pub fn free(block: *mut c_void) {
     }
 }
 
-/// As the C library does with what was never allocated, or is freed twice.
+/// Reacts as the C library does to memory that was never allocated, or is freed twice.
 fn wrong_free(block: *mut c_void) -> ! {
     end::say(&format!(
         "free(): invalid pointer {block:p}: not a block of domicile's data sets, or freed before"
@@ -280,7 +280,7 @@ fn owner(block: *mut c_void) -> Option<Owned> {
     if let Some(state) = state() {
         return owner(&state);
     }
-    // SAFETY: null, or the state within its lock, which nobody changes any more.
+    // SAFETY: null, or the state within its lock, which is frozen.
     owner(unsafe { FROZEN.load(Ordering::Acquire).as_ref() }?)
 }
 
@@ -289,17 +289,17 @@ pub fn room(block: *mut c_void) -> usize {
     owner(block).map_or(0, |owned| owned.bytes)
 }
 
-/// What is to become of a block that changes its size.
+/// How to resize a block.
 pub enum Resized {
     InPlace,
-    /// To a new block; the old one has room for so many bytes, the new one is this target's.
+    /// Move to a new block of this target; the old one has `room` bytes.
     Move {
         room: usize,
         target: Option<u32>,
     },
 }
 
-/// A block of the arena is to have `bytes`, more than 0, at the request of a target's site or of other code.
+/// A block of the arena gets `bytes`, more than 0, at the request of a target's site or of other code.
 #[cold]
 pub fn resize(block: *mut c_void, bytes: usize, target: Option<u32>) -> Resized {
     let Some(owned) = owner(block) else { wrong_free(block) };
@@ -336,7 +336,7 @@ pub fn mapped(target: u32, start: *mut c_void, bytes: usize) {
     state.report();
 }
 
-/// The program gives up addresses, or moves what is there.
+/// The program gives up addresses, or moves their contents.
 pub fn unmapped(at: *mut c_void, bytes: usize) {
     let Some(_stay) = Stay::begin() else { return };
     let Some(mut guard) = state() else { return };

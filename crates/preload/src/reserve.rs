@@ -1,14 +1,13 @@
-//! Memory of the run-time's own for where there is no more.
+//! The run-time's own memory, for when there is no other.
 //!
-//! A program may forbid its address space to grow (`RLIMIT_AS`, `RLIMIT_DATA`), or have all of it in use. Rust ends a
-//! process whose allocations fail; the run-time must not be what ends the program. So its allocations are served from a
-//! reserve where the next `malloc` has nothing for them, and nothing is begun that the reserve could not carry to its end:
-//! [`hold`] is asked before, with as much as the work may take at most. Small work is carried by memory that is part of the
-//! run-time's own file ([`SMALL`]); for larger work addresses are mapped, and given back afterwards. Where that is refused the
-//! run-time steps aside.
+//! A program may limit its address space (`RLIMIT_AS`, `RLIMIT_DATA`), or use all of it. Rust ends a process whose
+//! allocations fail, but the run-time must not end the program. So allocations come from a reserve if the next `malloc`
+//! has nothing, and no work begins that the reserve could not finish: [`hold`] is called first, with the most that the
+//! work may take. Memory in the run-time's own file ([`SMALL`]) serves small work; for larger work addresses are
+//! mapped, and given back afterwards. If that is refused, the run-time steps aside.
 //!
-//! Blocks are of sizes that are powers of two, in a list of free ones for each size: a block is found at once, and what lives
-//! at the same time takes four times its bytes at most.
+//! Sizes of blocks are powers of two, with a list of free blocks for each size: a block is found at once, and live
+//! blocks take at most four times their bytes.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
@@ -22,9 +21,9 @@ use crate::next::Own;
 
 /// Bytes of the reserve that is always there.
 const SMALL: usize = 1 << 20;
-/// Bytes that are set aside for each that may live.
+/// Bytes that are reserved for each byte that may be live.
 const SPARE: usize = 4;
-/// Stretches of memory: the one that is always there, and those of larger works that something still lives in.
+/// Stretches of memory: the permanent one, and those of larger works that still contain live blocks.
 const STRETCHES: usize = 8;
 /// The smallest block and the largest, as powers of two.
 const LEAST: u32 = 5;
@@ -37,10 +36,10 @@ struct Always(UnsafeCell<[u8; SMALL]>);
 unsafe impl Sync for Always {}
 
 static ALWAYS: Always = Always(UnsafeCell::new([0; SMALL]));
-/// Where each stretch lies, so that one look shows whose a block is. 0: none.
+/// The address of each stretch, so that one look shows a block's owner. 0: none.
 static PLACES: [(AtomicUsize, AtomicUsize); STRETCHES] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; STRETCHES];
-/// Whether anything was ever taken from the reserve.
+/// True if anything was ever taken from the reserve.
 static USED: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<[Stretch; STRETCHES]> = Mutex::new([const { Stretch::NONE }; STRETCHES]);
 
@@ -52,7 +51,7 @@ struct Stretch {
     cut: usize,
     /// Bytes of the blocks that live.
     live: usize,
-    /// Whether somebody counts on it for his work.
+    /// True if some work relies on it.
     held: bool,
     /// The first free block of each size; its first word is the address of the next.
     free: [usize; MOST as usize + 1],
@@ -96,15 +95,15 @@ impl Stretch {
     }
 
     /// # Safety
-    /// The block is one of this stretch and size, and nobody's any more.
+    /// The block is one of this stretch and size, and has no owner any more.
     unsafe fn give(&mut self, block: usize, size: u32) {
         self.live -= 1 << size;
         if self.live == 0 {
-            // Nothing is left that could be in the way of large blocks.
+            // Nothing is left that could obstruct large blocks.
             (self.cut, self.free) = (0, [0; MOST as usize + 1]);
             return;
         }
-        // SAFETY: the caller's promise; the smallest block has room for a word, at whose alignment it is.
+        // SAFETY: the caller's promise; the smallest block has room for an aligned word.
         unsafe { std::ptr::with_exposed_provenance_mut::<usize>(block).write(self.free[size as usize]) };
         self.free[size as usize] = block;
     }
@@ -128,7 +127,7 @@ fn size(layout: Layout) -> Option<u32> {
     (size <= MOST && layout.align() <= PAGE_BYTES).then_some(size)
 }
 
-/// Which stretch an address lies in.
+/// The stretch that contains an address.
 fn stretch(address: usize) -> Option<usize> {
     if !USED.load(Ordering::Relaxed) {
         return None;
@@ -142,17 +141,17 @@ fn stretch(address: usize) -> Option<usize> {
 fn take(layout: Layout) -> *mut u8 {
     let Some(size) = size(layout) else { return null_mut() };
     let mut state = state();
-    // What was mapped for the work at hand first: the rest is for what comes later.
+    // Memory mapped for the current work first: the rest is for later.
     let block = state.iter_mut().rev().find_map(|stretch| stretch.take(size));
     USED.store(true, Ordering::Relaxed);
     block.map_or(null_mut(), std::ptr::with_exposed_provenance_mut)
 }
 
-/// The run-time's allocator: the next `malloc`, and where that has nothing, the reserve.
+/// The run-time's allocator: the next `malloc`, and the reserve if that has nothing.
 pub struct Frugal;
 
-// SAFETY: each block is the next `malloc`'s, or one of the reserve that nobody else has; both have the size and the alignment asked
-// for, and go back to where they came from. Nothing here panics or unwinds.
+// SAFETY: each block is the next `malloc`'s, or one of the reserve with no other owner; both have the requested size
+// and alignment, and return to their origin. Nothing here panics or unwinds.
 unsafe impl GlobalAlloc for Frugal {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -170,7 +169,7 @@ unsafe impl GlobalAlloc for Frugal {
         }
         let block = take(layout);
         if !block.is_null() {
-            // SAFETY: a block of that size, which is nobody's yet.
+            // SAFETY: a block of that size without an owner yet.
             unsafe { block.write_bytes(0, layout.size()) };
         }
         block
@@ -203,7 +202,7 @@ unsafe impl GlobalAlloc for Frugal {
         // SAFETY: the size is more than 0, as the caller promises.
         let other = unsafe { self.alloc(wanted) };
         if !other.is_null() {
-            // SAFETY: both have that many bytes; the old one is the caller's, who gives it up.
+            // SAFETY: both have that many bytes; the old one is the caller's, which gives it up.
             unsafe {
                 other.copy_from_nonoverlapping(block, layout.size().min(bytes));
                 self.dealloc(block, layout);
@@ -216,7 +215,8 @@ unsafe impl GlobalAlloc for Frugal {
 /// Room for some work, until it is dropped.
 pub struct Held(Option<usize>);
 
-/// Whether `bytes` can live at once whatever becomes of the program's address space; `None` where that cannot be promised.
+/// Promises that `bytes` can be live at once, whatever happens to the program's address space; `None` if that is
+/// impossible.
 pub fn hold(bytes: usize) -> Option<Held> {
     let bytes = bytes.checked_mul(SPARE)?;
     let mut state = state();
@@ -226,8 +226,8 @@ pub fn hold(bytes: usize) -> Option<Held> {
     let at = (1..STRETCHES).find(|&at| state[at].bytes == 0)?;
     let bytes = bytes.checked_next_multiple_of(PAGE_BYTES)?;
     let far = sys::memory::far_away(bytes);
-    // SAFETY: a new mapping, at addresses that the kernel chooses: the one given is a wish. (By the number: the program's own
-    // `mmap` is ours.)
+    // SAFETY: a new mapping, at addresses that the kernel chooses: the given one is a hint. (By number, because the
+    // program's own `mmap` is ours.)
     let start = unsafe {
         libc::syscall(
             libc::SYS_mmap,
@@ -260,7 +260,7 @@ impl Drop for Held {
     }
 }
 
-/// Gives back what was mapped for a work that is done. What still lives there stays there, and with it the stretch.
+/// Gives back the mapping of finished work. Live blocks stay, and with them the stretch.
 fn release(state: &mut [Stretch; STRETCHES], at: usize) {
     if at == 0 || state[at].held || state[at].live > 0 {
         return;

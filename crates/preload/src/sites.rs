@@ -1,8 +1,7 @@
-//! Whose call it is: each allocation's place in the program, looked up by the return address.
+//! The site of a call: each allocation's place in the program, looked up by the return address.
 //!
-//! What a return address alone says is kept in a table, so that a call that is no data set's costs one
-//! look into it. Only where the immediate caller is passed over (a wrapper, the C++ library) is the call
-//! stack walked.
+//! A table keeps what a return address alone shows, so that a call for no data set costs one look-up. The call stack is
+//! walked only if the immediate caller is passed over (a wrapper, the C++ library).
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,29 +19,29 @@ type Ranges = Vec<(usize, usize)>;
 pub struct Sites {
     sites: Vec<Site>,
     passed: Ranges,
-    /// Blocks with fewer bytes are no site's.
+    /// Smaller blocks belong to no site.
     pub least: usize,
-    /// Whether any site wants mappings.
+    /// True if any site includes mappings.
     pub maps: bool,
     known: Box<[AtomicU64]>,
 }
 
 struct Site {
-    /// Which of the instructions' targets.
+    /// The index among the instructions' targets.
     target: u32,
     chain: Vec<Ranges>,
     from: Option<Memory>,
     bytes: (usize, usize),
 }
 
-/// What a return address says of a call for memory of the heap.
+/// The class of a call for heap memory, by its return address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallerClass {
     /// No site's.
     Nobody,
     /// The stack must be walked.
     Walk,
-    /// Perhaps a site's, by its size; nothing further out matters.
+    /// Perhaps a site's, depending on its size; frames further out do not matter.
     Here,
 }
 
@@ -92,7 +91,7 @@ impl Sites {
         if bytes < self.least {
             return None;
         }
-        // The upper bits are the address, of which the lower 48 count; the lower ones the class.
+        // The upper bits are the address, of which 48 count; the lower bits are the class.
         let slot = &self.known[caller % KNOWN];
         let known = slot.load(Ordering::Relaxed);
         let class = if known >> 8 == caller as u64 & (u64::MAX >> 8) {
@@ -150,8 +149,8 @@ impl Sites {
         }
     }
 
-    /// Whether a call stack is a site's: its chain from the inside out, and before the first of the chain nothing
-    /// but what is passed over.
+    /// Returns true if a call stack belongs to a site: its chain from the inside out, and before its first element only
+    /// functions that are passed over.
     fn is(&self, site: &Site, frames: &Frames) -> bool {
         let mut chain = site.chain.iter().peekable();
         let mut begun = false;

@@ -1,4 +1,4 @@
-//! Before `main`: reads the instructions, places static data, and begins to look at allocations.
+//! Before `main`: reads the instructions, places static data, and begins to examine allocations.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -24,7 +24,7 @@ static AT_START: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
     let Some(_stay) = Stay::begin() else { return };
-    // A panic must not reach the dynamic linker; the program is then as without us.
+    // A panic must not reach the dynamic linker; the program then runs as without us.
     let started = std::panic::catch_unwind(start);
     if started.is_err() {
         placing::stop();
@@ -84,7 +84,7 @@ fn start() {
     });
 }
 
-/// Whether this is the program that the names were found in, and not a shell on the way to it.
+/// Returns true if this is the program in which the names were found, and not a shell that starts it.
 fn is_meant(instructions: &Instructions) -> bool {
     let file = Path::new("/proc/self/exe").metadata();
     file.is_ok_and(|about| (about.dev(), about.ino()) == instructions.program_file)
@@ -117,7 +117,7 @@ fn arm(instructions: Instructions, data_sets: DataSets, began: Instant) {
     }
 }
 
-/// Each entry's static data together.
+/// The static data of each entry together.
 fn place_static(state: &mut State, modules: &Modules) {
     let alone = alone();
     let others = if alone { Others::Absent } else { Others::Running };
@@ -147,7 +147,7 @@ fn place_static(state: &mut State, modules: &Modules) {
                 state.data_sets.note(entry, why);
             }
         }
-        // SAFETY: where the program's symbols lie, as its modules say; `others` was looked up above.
+        // SAFETY: the addresses of the program's symbols, from its modules; `others` was determined above.
         unsafe { state.data_sets.place_static(entry, &ranges, others) };
         for (pages, rights) in guarded {
             let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(pages.start);
@@ -157,9 +157,9 @@ fn place_static(state: &mut State, modules: &Modules) {
     }
 }
 
-/// Makes pages from address `first` up to `last` the process's own where they are a file's: initialised data is a private
-/// mapping of the program's file, and frames can only be exchanged under memory without a file, that may be written. What
-/// they hold stays. `guarded` gets the pages that could not be written before, and their rights.
+/// Makes file pages from address `first` up to `last` the process's own: initialised data is a private mapping of the
+/// program's file, and only frames of writable memory without a file can be exchanged. The contents stay. `guarded`
+/// gets the pages that were not writable, and their rights.
 pub fn anonymous(
     first: usize,
     last: usize,
@@ -192,7 +192,7 @@ pub fn anonymous(
     Ok(())
 }
 
-/// Puts a copy without a file in the place of pages.
+/// Replaces pages by a copy without a file.
 ///
 /// Pre: this is the only thread, and the pages can be read.
 fn replace(pages: Pages) -> std::io::Result<()> {
@@ -214,8 +214,8 @@ fn replace(pages: Pages) -> std::io::Result<()> {
         return Err(failed());
     }
     let copy = std::ptr::with_exposed_provenance_mut::<libc::c_void>(copy as usize);
-    // SAFETY: both have that many bytes; between here and the exchange nothing is written to the old pages: nobody else
-    // runs, and what is called are system calls.
+    // SAFETY: both have that many bytes; nothing writes the old pages between here and the exchange: no other thread
+    // runs, and the calls are system calls.
     let moved = unsafe {
         copy.cast::<u8>().copy_from_nonoverlapping(old.cast(), pages.bytes());
         libc::syscall(
@@ -229,7 +229,7 @@ fn replace(pages: Pages) -> std::io::Result<()> {
     };
     if moved == -1 {
         let error = failed();
-        // SAFETY: the copy is ours, and nobody knows of it.
+        // SAFETY: the copy is ours and unknown to others.
         unsafe { libc::syscall(libc::SYS_munmap, copy, pages.bytes()) };
         return Err(error);
     }

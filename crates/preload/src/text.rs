@@ -1,4 +1,4 @@
-//! The program's text from a copy on its node: before `main`, for the program and the libraries that it begins with.
+//! The program's text from a copy on its node: before `main`, for the program and its initial libraries.
 
 use live::protocol::{TEXT_ENVIRONMENT, TextInstructions};
 use replicas::{Segment, TextCopies};
@@ -7,9 +7,9 @@ use sys::mappings::{Kind, within};
 use crate::modules;
 use crate::outset::{alone, leave_no_trace};
 
-/// Puts copies in the place of what is never written. Whether there is anything for it to do.
+/// Replaces unwritten segments by copies. Returns whether there is anything to do.
 ///
-/// Errors: why text stays where it is, for people.
+/// Errors: why text stays in place, for people.
 pub fn start() -> Result<bool, String> {
     let Ok(text) = std::env::var(TEXT_ENVIRONMENT) else {
         return Ok(false);
@@ -20,10 +20,10 @@ pub fn start() -> Result<bool, String> {
 }
 
 fn follow(instructions: &TextInstructions) -> Result<(), replicas::Error> {
-    // The program keeps its parent when it becomes another one.
+    // A program that executes another one keeps its parent.
     let meant = instructions.children || std::os::unix::process::parent_id() == instructions.command;
     if !meant {
-        // What others start is not concerned.
+        // Programs that others start are not concerned.
         leave_no_trace(
             &[TEXT_ENVIRONMENT, replicas::TOLD],
             instructions.preload_before.as_deref(),
@@ -31,26 +31,26 @@ fn follow(instructions: &TextInstructions) -> Result<(), replicas::Error> {
         return Ok(());
     }
     let segments = unwritten();
-    // The command may have ended before, or be another user's: who is not told of has its text where it was.
+    // The command may have ended, or belong to another user: then the text stays in place.
     let Ok(store) = TextCopies::open(&instructions.store) else {
         return Ok(());
     };
     if !alone() {
         return store.leave(&segments, "threads ran before main");
     }
-    // SAFETY: these segments are mapped as the dynamic linker and the kernel say, and the only thread does nothing else
-    // meanwhile. What is replaced is not this code, but may be the C library's that is called, which the call bears with.
+    // SAFETY: these segments are mapped as the dynamic linker and the kernel report, and the only thread does nothing
+    // else meanwhile. This code is not replaced; the C library's code that it calls may be, which the call allows.
     unsafe { store.take(&segments) }.map(|_| ())
 }
 
-/// Segments of the files that are loaded which their program does not write: code, and data that is only read. Those whose
-/// rights are not as the file says are not among them, nor is the first one of a file where it holds no code: there others
-/// look for the file's name.
+/// Segments of loaded files that their program does not write: code, and read-only data. Excluded are segments whose
+/// rights differ from the file's, and a file's first segment if it holds no code: others look there for the file's
+/// name.
 fn unwritten() -> Vec<Segment> {
     let mut found = modules::unwritten();
     let own = unwritten as fn() -> Vec<Segment> as usize;
     found.retain(|segment| {
-        // The run-time's own is not the program's, and most of it has done its work.
+        // The run-time's own segments are not the program's, and have mostly done their work.
         if segment.span.contains(own) {
             return false;
         }

@@ -1,9 +1,9 @@
-//! Callgrind's format: costs by line, and what each call costs, for KCachegrind and `callgrind_annotate`.
+//! Callgrind's format: costs by line, and the cost of each call, for KCachegrind and `callgrind_annotate`.
 //!
-//! A reader sums the costs of the calls to a function to what the function costs with all that it calls. That is right only if
-//! each stack counts once for each function: so a stack pays for the outermost call to a function, and calls back into a function
-//! that runs already are left out. It is also right only if each function is called: so all stacks begin in [`ALL`]. The format
-//! knows neither data structures nor negative costs: stacks that a change makes wait longer avoid 0.
+//! A reader adds the costs of the calls to a function to its inclusive cost. That is right only if each stack counts
+//! once for each function: so a stack counts for the outermost call of a function, and recursive calls are left out. It
+//! is also right only if each function is called: so all stacks begin in [`ALL`]. The format has neither data
+//! structures nor negative costs: stacks that a change makes wait longer avoid 0.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -14,13 +14,13 @@ use crate::Value;
 use crate::runs::Run;
 use crate::stacks::{Stack, Stacks, UNKNOWN, clean};
 
-/// What calls the outermost functions.
+/// The caller of the outermost functions.
 const ALL: &str = "[all]";
 
-/// Of each value that is known.
+/// For each known value.
 type Costs = Vec<i64>;
 
-/// A function as it is called here: its index, or `None` for [`ALL`]. Its line where the cost falls; 0: not known.
+/// A function in this module: its index, or `None` for [`ALL`]; and the line of the cost; 0: unknown.
 type Place = (Option<usize>, u32);
 
 pub fn profile(run: &Run, of: &Stacks) -> Vec<u8> {
@@ -58,7 +58,7 @@ pub fn profile(run: &Run, of: &Stacks) -> Vec<u8> {
 
 struct Sums {
     own: BTreeMap<Place, Costs>,
-    /// By place of the call and function that is called.
+    /// By place of the call and called function.
     calls: BTreeMap<(Place, usize), Costs>,
     total: Costs,
 }
@@ -105,8 +105,8 @@ fn words(costs: &[i64]) -> String {
 #[derive(Default)]
 struct File {
     text: String,
-    /// Numbers of the names that were written. After the first time a number stands for the name, and a name in brackets is
-    /// never taken for a number.
+    /// Numbers of the names that were written. After its first use a number stands for the name, and a name in brackets
+    /// is never mistaken for a number.
     files: BTreeMap<String, usize>,
     functions: BTreeMap<String, usize>,
 }
@@ -128,7 +128,7 @@ impl File {
             }
             for (((_, line), callee), costs) in calls {
                 self.function(of, Some(*callee), ["cfi", "cfn"]);
-                // How often is not known. Once is the least, and where it begins is not known either.
+                // The number of calls is unknown. Once is the least, and the function's first line is also unknown.
                 let _ = writeln!(self.text, "calls=1 0\n{line} {}", words(costs));
             }
         }

@@ -1,4 +1,4 @@
-//! The forms, the values that they can weigh, and how people call them.
+//! The forms, the values for weights, and their names.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -21,7 +21,7 @@ pub enum Format {
     Callgrind,
 }
 
-/// What a stack weighs.
+/// The weight of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Value {
     /// Nanoseconds that cpus waited.
@@ -33,7 +33,7 @@ pub enum Value {
     Misses,
 }
 
-/// A name that no form, or no value, has.
+/// A name that is no form, or no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is no {kind}; there are {known}")]
 pub struct Unknown {
@@ -61,7 +61,7 @@ impl Format {
         }
     }
 
-    /// Whether it is several files in a folder.
+    /// Returns true if it is several files in a folder.
     pub fn is_folder(self) -> bool {
         self == Format::Parquet
     }
@@ -72,7 +72,7 @@ impl Format {
         match self {
             Format::Pprof => format!("go tool pprof -http=: {quoted}"),
             Format::Folded => format!("inferno-flamegraph {quoted} > {}", self::quoted(&format!("{path}.svg"))),
-            // The viewer is a page. It has no command of its own, and takes files by hand.
+            // The viewer is a page. It has no command, and the user opens files in it.
             Format::Perfetto => format!("xdg-open https://ui.perfetto.dev # and open {quoted} there"),
             Format::Parquet => {
                 let first = export.files.iter().find_map(|(name, _)| *name).unwrap_or_default();
@@ -87,7 +87,7 @@ impl Format {
 
 /// As one word of a shell.
 fn quoted(text: &str) -> Cow<'_, str> {
-    // A path with a zero byte names no file, so nobody has saved to it.
+    // A path with a zero byte names no file, so nothing was saved there.
     shlex::try_quote(text).unwrap_or(Cow::Borrowed(text))
 }
 

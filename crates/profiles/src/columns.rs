@@ -1,4 +1,4 @@
-//! A table as a file of Parquet: rows of any kind, and columns that are read from them.
+//! A table as a Parquet file: rows of any kind, and columns that are read from them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Columns<'a, Row> {
     about: Vec<KeyValue>,
 }
 
-/// What is in a column; `None` where a row has no value.
+/// The contents of a column; `None` for a row without a value.
 enum Cells {
     Text(Vec<Option<ByteArray>>),
     Number(Vec<Option<i64>>),
@@ -33,7 +33,7 @@ impl<'a, Row> Columns<'a, Row> {
         }
     }
 
-    /// Says something about the whole file (Parquet's key-value metadata).
+    /// Adds metadata of the whole file (Parquet's key-value metadata).
     pub fn about(mut self, key: &str, value: &str) -> Columns<'a, Row> {
         self.about.push(KeyValue::new(key.to_string(), value.to_string()));
         self
@@ -64,7 +64,7 @@ impl<'a, Row> Columns<'a, Row> {
         self.column(name, Repetition::OPTIONAL, ConvertedType::INT_64, cells)
     }
 
-    /// Addresses are without a sign: those of a kernel are in the upper half.
+    /// Addresses are unsigned: those of a kernel are in the upper half.
     pub fn address(self, name: &str, value: impl Fn(&'a Row) -> u64) -> Columns<'a, Row> {
         let cells = self.rows.iter().map(|row| Some(value(row).cast_signed()));
         let cells = Cells::Number(cells.collect());
@@ -119,7 +119,7 @@ fn write<Kind: DataType>(
 ) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.expect("the schema has it");
     let present: Vec<Kind::T> = cells.iter().flatten().cloned().collect();
-    // Which rows have a value; columns where all have one take no notice.
+    // The rows with a value; ignored for columns where all rows have one.
     let defined: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
     column.typed::<Kind>().write_batch(&present, Some(&defined), None)?;
     column.close()

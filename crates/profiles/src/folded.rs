@@ -1,5 +1,4 @@
-//! Folded stacks: a line for each, from the outermost function to the line that waits and the data that it waits for, and its
-//! weight.
+//! Folded stacks: a line for each, from the outermost function to the waiting line and its data, and the weight.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,8 +7,8 @@ use std::fmt::Write;
 use crate::Value;
 use crate::stacks::{Stack, Stacks};
 
-/// A sorted line for each stack that weighs something. Widths cannot be negative, so stacks that a change makes wait longer are
-/// left out.
+/// A sorted line for each stack with a positive weight. Widths cannot be negative, so stacks that a change makes wait
+/// longer are left out.
 pub fn stacks(of: &Stacks, value: Value) -> Vec<u8> {
     let mut lines: BTreeMap<String, i64> = BTreeMap::new();
     for stack in &of.stacks {
@@ -35,7 +34,7 @@ fn line(of: &Stacks, stack: &Stack) -> String {
         // Writing to a String cannot fail.
         let _ = write!(line, " ({}:{number})", one_frame(file));
     }
-    // The bracket at the end also keeps a structure's number apart from the weight.
+    // The closing bracket also separates a structure's number from the weight.
     let _ = write!(line, ";[{}]", one_frame(&stack.structure));
     line
 }
@@ -48,7 +47,7 @@ pub fn calls(of: &Stacks, stack: &Stack) -> String {
         .rev()
         .map(|frame| one_frame(&of.function(*frame).name));
     let line = names.collect::<Vec<_>>().join(";");
-    // Readers take a line that begins so for a comment.
+    // Readers take a line that begins like this for a comment.
     if line.starts_with('#') {
         format!("_{line}")
     } else {
@@ -56,7 +55,7 @@ pub fn calls(of: &Stacks, stack: &Stack) -> String {
     }
 }
 
-/// A name that does not end its frame.
+/// A name that cannot end its frame.
 fn one_frame(name: &str) -> Cow<'_, str> {
     if name.contains(';') {
         name.replace(';', ":").into()

@@ -1,11 +1,11 @@
 //! Results in the forms that other viewers open: flame graphs, pprof, KCachegrind, Perfetto, and tables for databases.
 //!
-//! Everything here is pure: a result in, bytes out. [`export`] is the one way in. All forms but Perfetto's are of the call stacks
-//! of a result ([`results::Profile`]); Perfetto's is of what was waited for over time ([`results::Timeline`]); tables are of all
-//! parts that the result has.
+//! Everything here is pure: a result in, bytes out. [`export`] is the only entry point. All forms but Perfetto's show
+//! the call stacks of a result ([`results::Profile`]); Perfetto's shows the waits over time ([`results::Timeline`]);
+//! tables contain all parts of the result.
 //!
-//! Results are files, and may say anything: an index of a frame that is not there is an unknown frame, and names lose what would
-//! break the form that they are written in.
+//! Results are files, and may contain anything: an index of a missing frame becomes an unknown frame, and names lose
+//! characters that would break their form.
 #![forbid(unsafe_code)]
 
 mod callgrind;
@@ -29,11 +29,11 @@ pub use tables::TABLES;
 /// The bytes of a result in another form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// One file without a name, or, where [`Format::is_folder`], several that belong into a folder.
+    /// One file without a name, or, if [`Format::is_folder`], several for one folder.
     pub files: Vec<(Option<&'static str>, Vec<u8>)>,
 }
 
-/// What a result lacks of a form.
+/// The data that a result lacks for a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoProfile {
@@ -67,7 +67,8 @@ pub enum NoProfile {
     Tables,
 }
 
-/// A result in another form. `value` is what folded stacks weigh, and what pprof shows first; other forms have all values.
+/// A result in another form. `value` is the weight of folded stacks, and pprof's first value; other forms have all
+/// values.
 pub fn export(document: &Document, format: Format, value: Value) -> Result<Export, NoProfile> {
     if value != Value::Stall && !matches!(format, Format::Folded | Format::Pprof) {
         return Err(NoProfile::Value);

@@ -1,7 +1,7 @@
-//! A trace of Perfetto: the program's phases, and what was waited for over time, as counters.
+//! A trace of Perfetto: the program's phases, and the waits over time, as counters.
 //!
-//! A counter's value is of the interval that begins there. After the last interval all counters are 0, so that the last one has an
-//! end.
+//! A counter's value is for the interval that begins there. After the last interval all counters are 0, so that the
+//! last one has an end.
 
 mod message;
 
@@ -15,7 +15,7 @@ use message::{
     TYPE_SLICE_BEGIN, TYPE_SLICE_END, Trace, TracePacket, TrackDescriptor, TrackEvent,
 };
 
-/// All packets are of one writer. The viewer takes none without a number of its writer.
+/// All packets are from one writer. The viewer ignores packets without a writer's number.
 const SEQUENCE: u32 = 1;
 
 /// The one process. 0 is the system's idle process.
@@ -68,7 +68,7 @@ pub fn trace(run: &Run, of: &Timeline) -> Vec<u8> {
     tracks.into_trace()
 }
 
-/// Intervals that some row has.
+/// The number of intervals in any row.
 fn intervals(of: &Timeline) -> u64 {
     let rows = of.structures.iter().chain(&of.threads).map(|row| row.stall_ns.len());
     let blocks = of.blocks.iter().map(|block| block.misses.len());
@@ -99,7 +99,7 @@ fn summed<'a>(rows: impl Iterator<Item = &'a [u64]>) -> Vec<u64> {
     sums
 }
 
-/// Tracks, and what happens on them.
+/// Tracks, and the events on them.
 #[derive(Default)]
 struct Tracks {
     descriptors: Vec<TrackDescriptor>,
@@ -110,7 +110,7 @@ struct Tracks {
 impl Tracks {
     /// The id of a new track.
     fn add(&mut self, descriptor: TrackDescriptor) -> u64 {
-        // 0 is a track that all traces have.
+        // 0 is a track in all traces.
         let id = self.descriptors.len() as u64 + 1;
         self.descriptors.push(TrackDescriptor {
             uuid: Some(id),
@@ -126,7 +126,7 @@ impl Tracks {
             name: Some(name.to_string()),
             child_ordering: Some(EXPLICIT_ORDER),
             sibling_order_rank: i32::try_from(self.descriptors.len()).ok(),
-            // Two threads of one name are two.
+            // Two threads of one name stay separate.
             sibling_merge_behavior: Some(NO_MERGING),
             ..TrackDescriptor::default()
         }
@@ -137,7 +137,7 @@ impl Tracks {
         self.add(track)
     }
 
-    /// A counter. Those with one scale are drawn to one.
+    /// A counter. Counters with the same scale are drawn to one scale.
     fn counter(&mut self, parent: u64, name: &str, unit: &str, scale: &str) -> u64 {
         let track = TrackDescriptor {
             counter: Some(CounterDescriptor {
@@ -149,7 +149,7 @@ impl Tracks {
         self.add(track)
     }
 
-    /// What a counter counts in each interval.
+    /// The values of a counter in each interval.
     fn values(&mut self, track: u64, values: &[u64], interval_ns: u64) {
         let end = (!values.is_empty()).then_some(0);
         for (at, value) in (0..).zip(values.iter().copied().chain(end)) {
@@ -195,7 +195,7 @@ impl Tracks {
         for packet in &mut packets {
             packet.trusted_packet_sequence_id = Some(SEQUENCE);
         }
-        // Nothing before it is lacking.
+        // Nothing before it is missing.
         packets[0].sequence_flags = Some(INCREMENTAL_STATE_CLEARED);
         Trace { packet: packets }.encode_to_vec()
     }

@@ -1,4 +1,4 @@
-//! `profile.proto`, compressed: what `go tool pprof` and many others read.
+//! `profile.proto`, compressed: the format of `go tool pprof` and many others.
 
 mod message;
 
@@ -14,10 +14,10 @@ use crate::runs::Run;
 use crate::stacks::Stacks;
 use message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 
-/// The label of a sample that names the data which is waited for: `go tool pprof -tagroot=structure` groups by it.
+/// The label of a sample for the data that it waits for: `go tool pprof -tagroot=structure` groups by it.
 const STRUCTURE: &str = "structure";
 
-/// The one file of code that all places are put down to: readers look for names in files where a profile says that it has none.
+/// The single file of code for all places: if a profile says that it has no names, readers search files for them.
 const MAPPING: u64 = 1;
 
 pub fn profile(run: &Run, of: &Stacks, value: Value) -> Vec<u8> {
@@ -50,7 +50,7 @@ pub fn profile(run: &Run, of: &Stacks, value: Value) -> Vec<u8> {
         }],
     });
     let location = location.collect();
-    // Without a name of the linker's, which readers would take the trouble to turn into another one.
+    // Without a linker's name, which readers would try to translate.
     let function = of.functions.iter().enumerate().map(|(at, function)| Function {
         id: id(at),
         name: strings.index(&function.name),

@@ -1,13 +1,13 @@
-//! The runs that a result holds, whichever command wrote it.
+//! The runs in a result, from any command.
 
 use results::{Advice, Document, Outcome, Page, Profile, SourceLine, Structure, TOOL, Timeline};
 
 use crate::NoProfile;
 
-/// A program where the result does not name it.
+/// The program's name if the result has none.
 const PROGRAM: &str = "program";
 
-/// One run under one policy, and the parts that are known of it.
+/// One run under one policy, and its known parts.
 pub struct Run<'a> {
     pub program: &'a str,
     pub arguments: &'a [String],
@@ -20,7 +20,7 @@ pub struct Run<'a> {
     pub pages: Option<&'a [Page]>,
 }
 
-/// All runs of a result. Of an advice, the first is the one that the advice is given for.
+/// All runs of a result. In an advice, the first is the one that the advice is given for.
 pub fn of(document: &Document) -> Result<Vec<Run<'_>>, NoProfile> {
     match document {
         Document::Advice(advice) => {
@@ -55,8 +55,8 @@ impl<'a> Run<'a> {
             policy: advice.baseline.clone(),
             profile: advice.profile.as_ref(),
             timeline: advice.timeline.as_ref(),
-            // All of the baseline's; the advice itself has the worst ones. An advice without lines is one of a version that did not
-            // look for them.
+            // All of the baseline's; the advice itself has only the worst ones. An advice without lines is from a
+            // version that did not look for them.
             lines: base
                 .and_then(|outcome| outcome.source_lines.as_deref())
                 .or(Some(&advice.source_lines[..]).filter(|lines| !lines.is_empty())),
@@ -81,16 +81,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The command that was run, as a shell reads it.
+    /// The command of the run, quoted for a shell.
     pub fn command(&self) -> String {
         let words = [self.program]
             .into_iter()
             .chain(self.arguments.iter().map(String::as_str));
-        // A word with a zero byte was never an argument.
+        // An argument cannot contain a zero byte.
         shlex::try_join(words).unwrap_or_else(|_| self.program.to_string())
     }
 
-    /// What its numbers are, so that nobody takes them for measured ones: a sentence for each fact.
+    /// The meaning of its numbers, so that they are not taken for measured ones: a sentence for each fact.
     pub fn about(&self) -> Vec<String> {
         vec![
             format!("simulated by {TOOL}, not measured"),

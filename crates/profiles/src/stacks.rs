@@ -1,4 +1,4 @@
-//! Frames of a profile, resolved once: functions, names that no form stumbles over, and no index that leads nowhere.
+//! Frames of a profile, resolved once: functions, names that are safe in every form, and only valid indices.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use results::{Profile, ProfileFrame, ProfileStack};
 
 use crate::Value;
 
-/// The name of a function, a file or a structure that has none, as Callgrind and others write it.
+/// The name of an unnamed function, file or structure, as in Callgrind and others.
 pub const UNKNOWN: &str = "???";
 
 /// A profile with its frames resolved.
@@ -15,7 +15,7 @@ pub struct Stacks<'a> {
     pub functions: Vec<Function<'a>>,
     pub frames: Vec<Frame>,
     pub stacks: Vec<Stack<'a>>,
-    /// The change that [`Stack::avoided_ns`] is of.
+    /// The change that [`Stack::avoided_ns`] refers to.
     pub change: Option<&'a str>,
 }
 
@@ -33,7 +33,7 @@ pub struct Frame {
     pub line: Option<u32>,
 }
 
-/// A stack, whose indices are all of frames that are there. It has at least one frame.
+/// A stack with only valid indices. It has at least one frame.
 pub struct Stack<'a> {
     /// Innermost first.
     pub frames: Vec<usize>,
@@ -60,7 +60,7 @@ impl<'a> Stacks<'a> {
             avoided_ns: stack.avoided_ns,
         };
         let stacks: Vec<_> = profile.stacks.iter().map(stack).collect();
-        // Only where a stack needs it, so that it is in no list of functions otherwise.
+        // Only if a stack needs it, so that otherwise no list of functions contains it.
         if stacks.iter().any(|stack| stack.frames.contains(&nowhere)) {
             frames.push(functions.unknown());
         }
@@ -78,7 +78,7 @@ impl<'a> Stacks<'a> {
 }
 
 impl Stack<'_> {
-    /// What it weighs; nothing where that is not known.
+    /// Its weight; none if unknown.
     pub fn weight(&self, value: Value) -> i64 {
         match value {
             Value::Stall => signed(self.stall_ns),
@@ -124,7 +124,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// A name on one line, without spaces around it, and not empty: forms of text end a name with its line.
+/// A name on one line, without spaces around it, and not empty: in text forms a name ends with its line.
 pub fn clean(name: &str) -> Cow<'_, str> {
     match name.trim() {
         "" => UNKNOWN.into(),
@@ -133,7 +133,7 @@ pub fn clean(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Forms have signed numbers. Nothing that was simulated is as large as they end.
+/// Forms have signed numbers. No simulated value reaches their limit.
 pub fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -16,7 +16,7 @@ pub const TABLES: [&str; 5] = [
     "timeline.parquet",
 ];
 
-/// The files of those parts that a run has.
+/// The files of the existing parts of runs.
 pub fn files(runs: &[Run]) -> Vec<(&'static str, Vec<u8>)> {
     let files = [stacks(runs), lines(runs), structures(runs), pages(runs), timeline(runs)];
     TABLES
@@ -26,10 +26,10 @@ pub fn files(runs: &[Run]) -> Vec<(&'static str, Vec<u8>)> {
         .collect()
 }
 
-/// A policy and what is of it.
+/// A policy and one of its rows.
 type Of<'a, Row> = (&'a str, &'a Row);
 
-/// The rows of all runs that have the part; `None` where none has.
+/// The rows of all runs that have the part; `None` if none has.
 fn rows<'a, Row>(runs: &'a [Run<'a>], part: impl Fn(&'a Run<'a>) -> Option<&'a [Row]>) -> Option<Vec<Of<'a, Row>>> {
     let parts: Vec<_> = runs.iter().filter_map(|run| Some((&*run.policy, part(run)?))).collect();
     let rows = |(policy, rows): &(&'a str, &'a [Row])| {
@@ -104,7 +104,7 @@ fn pages(runs: &[Run]) -> Option<Vec<u8>> {
     Some(misses(columns, |(_, page)| Misses::nearest(&page.caches)).file())
 }
 
-/// Misses of the caches nearest to the cpus, and their classes where they were classed.
+/// Misses of the caches nearest to the cpus, with classes if they were classed.
 fn misses<'a, Row>(columns: Columns<'a, Row>, of: impl Fn(&'a Row) -> ClassTotals) -> Columns<'a, Row> {
     let class = |at: usize| {
         let of = &of;

@@ -1,11 +1,11 @@
-//! Where the pages lay that a cpu referenced last, so that QEMU need not be asked for each reference; and which instructions make
-//! that void.
+//! The frames of the pages that a cpu referenced last, so that QEMU need not be queried for each reference; and the
+//! instructions that invalidate them.
 //!
-//! A processor may forget a translation at any time, and must where it is told to: by what writes its control registers, by
-//! `invlpg`, `invpcid`. A kernel that changes a page's place tells it so on each cpu. So what a processor would still know, this
-//! may know.
+//! A processor may forget a translation at any time, and must when instructed: by writes to its control registers, by
+//! `invlpg`, `invpcid`. A kernel that moves a page instructs each cpu. So this table may keep whatever a processor may
+//! keep.
 
-/// Entries: one for each of so many pages in a row.
+/// Entries: one for each page of a row this long.
 const ENTRIES: usize = 64;
 const PAGE_BITS: u32 = 12;
 /// No page has this number.
@@ -14,7 +14,7 @@ const NOBODY: u64 = u64::MAX;
 #[derive(Clone, Copy)]
 struct Entry {
     page: u64,
-    /// What makes a physical address of a virtual one, by addition.
+    /// The difference from virtual to physical address.
     beyond: u64,
 }
 
@@ -57,8 +57,8 @@ impl Frames {
     }
 }
 
-/// Whether an instruction may make other frames of addresses: it writes a control register, is `invlpg`, `invlpga`, `invpcid`,
-/// or leaves the mode of system management (`rsm`).
+/// Returns true if an instruction may change the frames of addresses: it writes a control register, is `invlpg`,
+/// `invlpga`, `invpcid`, or leaves system management mode (`rsm`).
 pub fn may_change(instruction: &[u8]) -> bool {
     let prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     let from = instruction.iter().position(|byte| !prefix(byte)).unwrap_or(0);

@@ -1,18 +1,18 @@
-//! A plugin of QEMU's TCG that writes what a whole machine references, kernel and programs, into a trace: physical
+//! A plugin of QEMU's TCG that writes the references of a whole machine, kernel and programs, into a trace: physical
 //! addresses, a thread of the trace for each cpu. `capture/qemu/run` boots a guest with it.
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | `plugin` | QEMU's interface: what it calls, and what is asked of it; the only unsafe one |
-//! | `options` | what the plugin is told on QEMU's command line |
-//! | `marker` | the instruction with which a guest begins and ends what is recorded |
-//! | `frames` | where the pages lay that a cpu referenced last, and what makes that void |
+//! | `plugin` | QEMU's interface: its callbacks, and its functions that the plugin calls; the only unsafe module |
+//! | `options` | the plugin's options on QEMU's command line |
+//! | `marker` | the instruction with which a guest begins and ends recording |
+//! | `frames` | the frames of the pages that a cpu referenced last, and what invalidates them |
 //! | `places` | the instructions of translated blocks, and the sites of their references |
-//! | `scribe` | what cpus recorded goes into a trace, on a thread of its own |
+//! | `scribe` | writes the cpus' references into a trace, on a separate thread |
 //!
-//! A callback of a reference looks up its frame and its site, and appends the reference, as the trace's writer takes it, to a batch
-//! of its cpu. Nothing is locked there. QEMU is asked for a physical address where `frames` does not know it. Full batches go to
-//! the scribe.
+//! A callback of a reference looks up its frame and its site, and appends the reference, in the format of the trace's
+//! writer, to a batch of its cpu. It takes no lock. QEMU is queried for a physical address only if `frames` does not
+//! know it. Full batches go to the scribe.
 
 #[cfg_attr(
     test,

@@ -1,14 +1,14 @@
-//! The instruction with which a guest says what is to be recorded: an eight-byte NOP whose displacement is a word of ours.
+//! The instruction with which a guest controls recording: an eight-byte NOP whose displacement is a marker word.
 //!
-//! `nopl WORD(%rax,%rax,1)`, in bytes `0f 1f 84 00` and the word, little-endian. It does nothing on any x86 processor, and
-//! compilers pad with a displacement of 0 there.
+//! `nopl WORD(%rax,%rax,1)`, in bytes `0f 1f 84 00` and the word, little-endian. It has no effect on any x86 processor,
+//! and compilers pad with a displacement of 0.
 
 const NOP: [u8; 4] = [0x0f, 0x1f, 0x84, 0x00];
-/// `DOM` and what is meant.
+/// `DOM` and the command.
 const BEGIN: u32 = 0x444f_4d01;
 const END: u32 = 0x444f_4d02;
 
-/// Bytes of an instruction that are enough to know it.
+/// How many bytes of an instruction identify it.
 pub const BYTES: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Marker {
     End,
 }
 
-/// What an instruction says to us, if anything.
+/// The marker in an instruction, if any.
 pub fn of(instruction: &[u8]) -> Option<Marker> {
     let [a, b, c, d, word @ ..] = instruction else {
         return None;

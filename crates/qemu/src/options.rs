@@ -1,19 +1,19 @@
-//! What the plugin is told: `-plugin libdomicile_qemu.so,trace=FILE,report=FILE,from=marker,references=N,check=on`.
+//! The plugin's options: `-plugin libdomicile_qemu.so,trace=FILE,report=FILE,from=marker,references=N,check=on`.
 
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     pub trace: PathBuf,
-    /// Where it is said, as JSON, what was written.
+    /// The file for a report, as JSON, on what was written.
     pub report: Option<PathBuf>,
-    /// Whether recording begins at a marker; else with the machine.
+    /// True if recording begins at a marker; else with the machine.
     pub from_marker: bool,
     /// References after which recording ends; `None`: with the machine, or at a marker.
     pub references: Option<u64>,
-    /// Whether QEMU is asked for every physical address, and differences are counted.
+    /// True if QEMU is queried for every physical address, and differences are counted.
     pub check: bool,
-    /// What runs in the guest, for people.
+    /// The guest's program, for people.
     pub program: String,
 }
 

@@ -1,7 +1,7 @@
-//! The instructions of translated blocks, and the sites of the trace that their references have.
+//! The instructions of translated blocks, and the sites of their references in the trace.
 //!
-//! What QEMU says of a reference (`info`: kind, size and more) is the same each time that a translated instruction makes it. So each
-//! instruction remembers which site that was, and the table of sites is asked only for what is new.
+//! QEMU's description of a reference (`info`: kind, size and more) is the same each time that a translated instruction
+//! makes it. So each instruction remembers the site, and the table of sites is searched only for new ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const SIZE_BITS_MOST: u32 = 7;
 /// An instruction of a translated block.
 pub struct Place {
     pub pc: u64,
-    /// Instructions that come after it in its block.
+    /// Instructions after it in its block.
     pub after: u32,
     /// `info` in the upper half, the site in the lower.
     known: [AtomicU64; REMEMBERED],
@@ -40,7 +40,7 @@ impl Place {
         self.pc >> 63 == 1
     }
 
-    /// The site of what QEMU says so of, if it is known.
+    /// The site for a QEMU description, if known.
     #[inline(always)]
     pub fn site(&self, info: u32) -> Option<u32> {
         let known = self.known.iter().map(|one| one.load(Ordering::Relaxed));
@@ -50,7 +50,7 @@ impl Place {
             .map(|one| one as u32)
     }
 
-    /// From now on it is known. Where there is no room it will be asked for again.
+    /// Remembers a site. If there is no room, the table will be searched again.
     pub fn learn(&self, info: u32, site: u32) {
         let word = u64::from(info) << 32 | u64::from(site);
         for one in &self.known {
@@ -68,7 +68,7 @@ pub struct Places(Arc<Mutex<Tables>>);
 
 #[derive(Default)]
 struct Tables {
-    /// Places stay for ever: code that QEMU has translated names them.
+    /// Places stay for ever: code that QEMU has translated refers to them.
     places: FxHashMap<(u64, u32), &'static Place>,
     numbers: FxHashMap<(u64, bool, u32), u32>,
     sites: Vec<Site>,
@@ -79,7 +79,7 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of an instruction; blocks that are translated again have the same.
+    /// The place of an instruction; a block that is translated again has the same.
     pub fn place(&self, pc: u64, after: u32) -> &'static Place {
         let new = || &*Box::leak(Box::new(Place::new(pc, after)));
         self.tables().places.entry((pc, after)).or_insert_with(new)
@@ -101,7 +101,7 @@ impl Places {
         self.tables().sites.len()
     }
 
-    /// The sites from a number to another, which is not among them.
+    /// The sites from one number up to another, exclusive.
     pub fn between(&self, from: usize, to: usize) -> Vec<Site> {
         self.tables()
             .sites
@@ -132,7 +132,7 @@ mod tests {
             (place.site(7), place.site(9), place.site(8)),
             (Some(read), Some(write), None)
         );
-        // More than it remembers.
+        // More than the place remembers.
         (10..20).for_each(|info| place.learn(info, write));
         assert_eq!((place.site(7), place.site(19)), (Some(read), None));
         let sites = places.between(1, places.sites());

@@ -1,8 +1,9 @@
-//! QEMU's interface for plugins, version 4 (qemu-plugin.h of QEMU 9.2 to 10): what QEMU calls, and what is asked of it.
+//! QEMU's interface for plugins, version 4 (qemu-plugin.h of QEMU 9.2 to 10): the callbacks, and the functions that the
+//! plugin calls.
 //!
-//! QEMU loads the library, looks for `qemu_plugin_version` and calls `qemu_plugin_install`. From then on it calls back when
-//! it translates a block of instructions, and each time that a reference or a marker of such a block is carried out. A cpu's callbacks come
-//! one at a time, on the thread that the cpu runs on.
+//! QEMU loads the library, looks for `qemu_plugin_version` and calls `qemu_plugin_install`. From then on it calls back
+//! when it translates a block of instructions, and each time that a reference or a marker of such a block is executed.
+//! A cpu's callbacks come one at a time, on the cpu's thread.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -81,12 +82,12 @@ pub static qemu_plugin_version: c_int = 4;
 /// Most cpus of a guest.
 const CPUS: usize = 256;
 
-/// What a cpu has recorded and the scribe has not got yet.
+/// A cpu's references that the scribe does not have yet.
 #[derive(Default)]
 struct Cpu {
     batch: Batch,
     frames: Frames,
-    /// Instructions that it had carried out at its last reference.
+    /// Instructions that it had executed at its last reference.
     instructions: u64,
     devices: u64,
     nowhere: u64,
@@ -95,16 +96,16 @@ struct Cpu {
 
 struct Cell(UnsafeCell<Cpu>);
 
-// SAFETY: a cpu's cell is used by its callbacks, of which there is one at a time, and at the end, when no cpu runs.
+// SAFETY: only a cpu's callbacks use its cell, one at a time, and the end, when no cpu runs.
 unsafe impl Sync for Cell {}
 
 struct Plugin {
     cpus: Vec<Cell>,
-    /// Instructions that each cpu has begun blocks with.
+    /// Instructions of the blocks that each cpu has begun.
     begun: Counter,
     places: Places,
     scribe: Mutex<Option<Scribe>>,
-    /// What cpus have handed to the scribe.
+    /// How much the cpus have passed to the scribe.
     handed: AtomicU64,
     most: u64,
     check: bool,
@@ -118,7 +119,7 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// QEMU's only way in: 0, or the reason why not is printed.
+/// QEMU's only entry point: returns 0, or prints why not.
 ///
 /// # Safety
 ///
@@ -180,7 +181,7 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
     // SAFETY: as above; the counter was made for this.
     unsafe { qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(block, ADD, plugin.begun, count as u64) };
     for at in 0..count {
-        // SAFETY: as above, and the block has so many.
+        // SAFETY: as above, and the block has this many instructions.
         let instruction = unsafe { qemu_plugin_tb_get_insn(block, at) };
         let mut bytes = [0u8; marker::BYTES];
         // SAFETY: as above; there is room for as many bytes.
@@ -214,7 +215,7 @@ extern "C" fn marked(_cpu: c_uint, word: *mut c_void) {
     RECORDING.store(!word.is_null(), Ordering::Relaxed);
 }
 
-/// Pages may lie elsewhere from now on.
+/// Pages may have moved.
 extern "C" fn moved(cpu: c_uint, _data: *mut c_void) {
     if let Some(cell) = PLUGIN.get().and_then(|plugin| plugin.cpus.get(cpu as usize)) {
         // SAFETY: this is the cpu's only callback under way.
@@ -244,10 +245,10 @@ extern "C" fn referenced(cpu: c_uint, info: MemInfo, address: u64, data: *mut c_
     // SAFETY: the counter was made at the beginning, and QEMU knows the cpu.
     let begun = unsafe { qemu_plugin_u64_get(plugin.begun, cpu) };
     let done = begun.saturating_sub(u64::from(place.after));
-    // The first reference of a window comes after all that was not recorded.
+    // The first reference of a window comes after everything that was not recorded.
     let instructions = done.saturating_sub(of.instructions).min(u64::from(u16::MAX));
     of.instructions = done;
-    // SAFETY: what QEMU has handed to this callback.
+    // SAFETY: the value that QEMU passed to this callback.
     let (write, size_bits) = unsafe { (qemu_plugin_mem_is_store(info), qemu_plugin_mem_size_shift(info)) };
     let site = place.site(info).unwrap_or_else(|| {
         let site = plugin.places.number(place.pc, write, size_bits);
@@ -261,7 +262,7 @@ extern "C" fn referenced(cpu: c_uint, info: MemInfo, address: u64, data: *mut c_
     }
 }
 
-/// The physical address, as QEMU says; `None`: there is none in memory.
+/// The physical address, as QEMU reports it; `None`: it has none in memory.
 #[cold]
 fn asked(of: &mut Cpu, info: MemInfo, address: u64, known: Option<u64>) -> Option<u64> {
     // SAFETY: QEMU answers this within a callback of a reference, and the answer is there until it returns.
@@ -283,7 +284,7 @@ fn asked(of: &mut Cpu, info: MemInfo, address: u64, known: Option<u64>) -> Optio
     Some(physical)
 }
 
-/// Gives the scribe what a cpu has; recording ends where that is all that is wanted.
+/// Passes a cpu's references to the scribe; ends recording when there are enough.
 fn hand_over(plugin: &Plugin, cpu: u32, of: &mut Cpu) {
     let before = plugin.handed.fetch_add(of.batch.refs.len() as u64, Ordering::Relaxed);
     of.batch.sites = plugin.places.sites();

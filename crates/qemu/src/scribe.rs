@@ -1,4 +1,4 @@
-//! What cpus recorded goes into a trace, on a thread of its own.
+//! Writes the cpus' references into a trace, on a separate thread.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,24 +14,24 @@ use crate::places::Places;
 
 /// References of a batch: a megabyte of them, a chunk of the trace.
 pub const BATCH: usize = trace::limits::CHUNK_REFS;
-/// Batches that may wait for the scribe; then cpus wait.
+/// Batches that may wait for the scribe; beyond that cpus wait.
 const WAITING: usize = 32;
 
-/// What a cpu has recorded since it last handed over.
+/// The references of a cpu since its last hand-over.
 #[derive(Default)]
 pub struct Batch {
     pub refs: Vec<Ref>,
-    /// Instructions that a reference has no room for: before which one, and how many.
+    /// Instructions that do not fit into a reference: before which one, and how many.
     pub work: Vec<(u32, u64)>,
     /// How many of the references are the kernel's.
     pub kernel: u64,
     pub instructions: u64,
-    /// How many sites there are. No more go into the trace with it, so that a run that is the same gives the same bytes.
+    /// How many sites there are. The trace gets no more with this batch, so that equal runs give equal bytes.
     pub sites: usize,
 }
 
 impl Batch {
-    /// Adds a reference that comes after so many instructions, its own included.
+    /// Adds a reference that comes after this many instructions, including its own.
     #[inline(always)]
     pub fn add(&mut self, address: u64, site: u32, write: bool, size_bits: u32, instructions: u64, is_kernel: bool) {
         let most = u64::from(u8::MAX);
@@ -49,7 +49,7 @@ impl Batch {
         self.instructions += instructions;
     }
 
-    /// Leaves the first ones.
+    /// Keeps the first ones.
     pub fn truncate(&mut self, most: usize, places: &Places) {
         if most >= self.refs.len() {
             return;
@@ -75,15 +75,15 @@ enum Message {
     End,
 }
 
-/// The way to the scribe.
+/// The connection to the scribe.
 pub struct Scribe {
     to: SyncSender<Message>,
-    /// Empty batches, to be used again: new memory would cost its page faults.
+    /// Empty batches for reuse: new memory would cost its page faults.
     back: Mutex<Receiver<Batch>>,
     thread: JoinHandle<Result<Written, TraceError>>,
 }
 
-/// What was written.
+/// The totals of the written trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub references: u64,
@@ -95,18 +95,18 @@ pub struct Written {
     pub took: Duration,
 }
 
-/// What cpus count beside.
+/// Further counts of the cpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// References to devices, and such without a physical address: left out.
+    /// References to devices, and those without a physical address: left out.
     pub devices: u64,
     pub nowhere: u64,
-    /// Physical addresses that QEMU says otherwise of; `None` where it was not asked.
+    /// Physical addresses for which QEMU reports another value; `None` if it was not queried.
     pub wrong: Option<u64>,
 }
 
 impl Written {
-    /// JSON, with what cpus left out or counted.
+    /// JSON, with the references that cpus left out or counted.
     pub fn report(&self, counts: &Counts) -> String {
         let mut text = String::from("{\n");
         let _ = writeln!(text, "  \"references\": {},", self.references);
@@ -139,7 +139,8 @@ impl Scribe {
         Ok(Scribe { to, back, thread })
     }
 
-    /// Takes a cpu's references, and gives room for more. Where the scribe has failed they are lost, which [`Scribe::end`] says.
+    /// Takes a cpu's references, and returns room for more. If the scribe has failed they are lost, which
+    /// [`Scribe::end`] reports.
     pub fn take(&self, cpu: u32, batch: Batch) -> Batch {
         let _ = self.to.send(Message::Batch(cpu, batch));
         let back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,12 +174,12 @@ fn header(options: &Options) -> Header {
 
 fn write_all(mut book: Book, from: &Receiver<Message>, back: &SyncSender<Batch>) -> Result<Written, TraceError> {
     let mut begun = None;
-    // The receiver goes where a write fails: who sends does not wait then.
+    // The receiver is dropped when a write fails: senders then do not wait.
     while let Ok(Message::Batch(cpu, mut batch)) = from.recv() {
         begun.get_or_insert_with(Instant::now);
         book.write(cpu, &batch)?;
         batch.clear();
-        // Where enough of them wait it is freed.
+        // If enough of them wait, it is freed.
         let _ = back.try_send(batch);
     }
     let mut written = book.end()?;
@@ -190,7 +191,7 @@ fn write_all(mut book: Book, from: &Receiver<Message>, back: &SyncSender<Batch>)
 struct Book {
     writer: Writer,
     places: Places,
-    /// Sites that the writer has.
+    /// Sites that the writer already has.
     sites: usize,
     /// By cpu.
     threads: Vec<Option<ThreadId>>,
@@ -234,7 +235,7 @@ impl Book {
 
     fn write(&mut self, cpu: u32, batch: &Batch) -> Result<(), TraceError> {
         let thread = self.thread(cpu);
-        // Whoever recorded a reference had given its site a number before. The writer gives the same ones: each site is new.
+        // Before a reference was recorded its site got a number. The writer gives the same ones: each site is new.
         for site in self.places.between(self.sites, batch.sites) {
             self.writer.site(site);
             self.sites += 1;

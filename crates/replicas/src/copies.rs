@@ -1,4 +1,4 @@
-//! The copies of contents: made on their nodes, filled, and closed to writers before anybody reads them.
+//! The copies of contents: made on their nodes, filled, and sealed before anybody reads them.
 
 use std::io::ErrorKind;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use crate::places::Places;
 use crate::state::{CopyOn, Mode, State, Way, Without};
 use crate::told;
 
-/// The machine's nodes, or why there is to be one copy.
+/// The machine's nodes, or why there must be one copy.
 pub(crate) enum Nodes {
     Several(Places),
     One(String),
@@ -37,7 +37,7 @@ impl Nodes {
     }
 }
 
-/// How many copies were asked for.
+/// How many copies are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
     EachNode,
@@ -51,7 +51,7 @@ pub(crate) struct Made {
     memory: Arc<Counted>,
 }
 
-/// A copy's memory, which is told of where somebody asked for that.
+/// A copy's memory, which is reported if requested.
 struct Counted(Sealed);
 
 impl Counted {
@@ -75,7 +75,7 @@ impl Drop for Counted {
     }
 }
 
-/// Copies of the same contents, and which of them the threads on each cpu read.
+/// Copies of the same contents, and the copy that the threads on each cpu read.
 pub(crate) struct Copies<T> {
     length: usize,
     writes: u64,
@@ -103,13 +103,13 @@ impl<T: Pod> Copies<T> {
         Copies::write(Spread::EachNode, nodes, contents, 0, |_| {})
     }
 
-    /// Other contents, made from these by `change`, in copies of their own.
+    /// New contents, made from these by `change`, in separate copies.
     pub fn changed(&self, nodes: &Nodes, change: impl FnOnce(&mut [T])) -> Result<Copies<T>, Error> {
         Copies::write(self.spread, nodes, self.contents(), self.writes + 1, change)
     }
 
-    /// The same contents in one copy for all: that of the calling thread's node (Verghese96, figure 8.1, step 4: one of the
-    /// copies that are there is designated).
+    /// The same contents in one copy for all: that of the calling thread's node (Verghese96, figure 8.1, step 4: one of
+    /// the existing copies is designated).
     pub fn collapsed(&self, nodes: &Nodes) -> Copies<T> {
         let own = self.pointer();
         let kept = self.made.iter().find(|made| made.memory.start().cast() == own);
@@ -117,7 +117,7 @@ impl<T: Pod> Copies<T> {
         Copies::table(Spread::One, nodes, self.length, self.writes, made, Vec::new())
     }
 
-    /// The same contents with a copy on each node: those that are there, and new ones.
+    /// The same contents with a copy on each node: the existing ones, and new ones.
     pub fn replicated(&self, nodes: &Nodes) -> Result<Copies<T>, Error> {
         let Nodes::Several(places) = nodes else {
             return Ok(self.collapsed(nodes));
@@ -146,7 +146,7 @@ impl<T: Pod> Copies<T> {
         let own = self.pointer();
         match self.made.iter().find(|made| made.memory.start().cast() == own) {
             Some(made) => (made.clone(), own),
-            // That does not happen: each pointer of the table is to one of them.
+            // This does not happen: each pointer of the table points into one of them.
             None => (self.made[0].clone(), self.made[0].memory.start().cast()),
         }
     }
@@ -160,7 +160,7 @@ impl<T: Pod> Copies<T> {
     /// The first element in that copy.
     #[inline]
     pub fn pointer(&self) -> NonNull<T> {
-        // A cpu that came later reads the first one's copy.
+        // A cpu that came later reads the first cpu's copy.
         *self.by_cpu.get(self.cpu.number()).unwrap_or(&self.by_cpu[0])
     }
 
@@ -290,7 +290,7 @@ fn on_node(bytes: usize, node: u32) -> Result<NearMemory, String> {
     }
 }
 
-/// The one node that has all the pages, as far as it is known.
+/// The single node that has all the pages, if known.
 fn node_of(memory: &NearMemory) -> Option<u32> {
     let pages = memory.nodes().ok()?;
     let first = (*pages.first()?).ok()?;

@@ -1,9 +1,9 @@
-//! Contents that readers find without a lock and writers exchange: the readers of each, and the time when the old ones may go.
+//! Contents that readers find without a lock and writers exchange: the readers of each, and when old ones may be freed.
 //!
-//! Each reader has a slot: 0 while it is outside, and another number for each region that it is in. It stores the number,
-//! passes a barrier, and loads the pointer to the contents. A writer exchanges the pointer, passes a barrier, and looks at
-//! the slots. So either the reader finds the new contents, or the writer finds the reader inside, and waits until its
-//! slot holds something else. Contents that a reader found stay until it has left.
+//! Each reader has a slot: 0 while it is outside, and another number for each region that it is in. It stores the
+//! number, passes a barrier, and loads the pointer to the contents. A writer exchanges the pointer, passes a barrier,
+//! and reads the slots. So either the reader finds the new contents, or the writer finds the reader inside, and waits
+//! until its slot changes. Contents that a reader found stay until it has left.
 //!
 //! This is the step of Verghese96, figure 8.1, in which all processors drop their mappings of a page before it changes:
 //! here readers drop theirs when they leave.
@@ -17,10 +17,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::sync::{Arc, AtomicPtr, AtomicU64, Barriers, Mutex, MutexGuard, ThreadNumber, this_thread, wait};
 
-/// The place at which writers find a reader. It has cache lines to itself: another's would make each entry a miss.
+/// The place at which writers find a reader. It has its own cache lines: sharing one would make each entry a miss.
 #[repr(align(128))]
 struct Slot {
-    /// Which region of this reader's it is in, counted from 1, or [`OUTSIDE`].
+    /// The current region of this reader, counted from 1, or [`OUTSIDE`].
     region: AtomicU64,
     thread: ThreadNumber,
 }
@@ -38,14 +38,14 @@ pub(crate) struct Switch<V> {
     /// From a box; never null.
     current: AtomicPtr<V>,
     barriers: Barriers,
-    /// The process that made it. A child of fork, which has this, too, neither takes the locks, which threads that it does not have
-    /// may hold for ever, nor touches the data that they guard. Nobody writes there.
+    /// The process that made it. A child of fork, which also has this, neither takes the locks, which threads of its
+    /// parent may hold for ever, nor touches the data that they guard. Nobody writes there.
     process: u32,
     readers: ManuallyDrop<Mutex<Vec<Arc<Slot>>>>,
     /// One writer at a time. The old contents in it may still be read: the system failed during the wait for their readers.
     writer: ManuallyDrop<Mutex<Vec<Box<V>>>>,
-    /// The thread that has the lock of writers: if it asks for the lock once more, it would wait for itself. A thread compares this
-    /// only with the number that it wrote itself, so it is no part of the model's search.
+    /// The thread that has the lock of writers: if it asked for the lock again, it would wait for itself. A thread
+    /// compares this only with its own number, so it is no part of the model's search.
     writing: std::sync::Mutex<Option<ThreadNumber>>,
 }
 
@@ -54,7 +54,7 @@ unsafe impl<V: Send + Sync> Send for Switch<V> {}
 // SAFETY: as above.
 unsafe impl<V: Send + Sync> Sync for Switch<V> {}
 
-/// Why contents were not exchanged, or not for certain.
+/// Why contents were not exchanged, or not certainly.
 #[derive(Debug)]
 pub(crate) enum Unchanged<E> {
     /// The writing thread is itself inside a region: it would wait for itself. Nothing was changed.
@@ -65,7 +65,7 @@ pub(crate) enum Unchanged<E> {
     NotMade(E),
     /// The system refuses barriers. Nothing was changed.
     NoBarrier(io::Error),
-    /// The new contents are in place, but some readers may go on reading the old ones, which therefore stay.
+    /// The new contents are in place, but some readers may still read the old ones, which therefore stay.
     Unconfirmed(io::Error),
 }
 
@@ -81,7 +81,7 @@ impl<V> Switch<V> {
         }
     }
 
-    /// True if this is the process that made it, and no child of fork.
+    /// True if this is the process that made it, and not a child of fork.
     fn is_here(&self) -> bool {
         self.process == std::process::id()
     }
@@ -101,33 +101,35 @@ impl<V> Switch<V> {
         }
     }
 
-    /// True if entering a region takes a full barrier of its own.
+    /// True if entering a region takes its own full barrier.
     pub fn readers_pay(&self) -> bool {
         self.barriers == Barriers::Everybody
     }
 
-    /// Has a look at the contents, while nobody else writes. A thread that is making new ones sees those that they are made of,
-    /// and one that is inside a region does not wait for writers, which may wait for it.
+    /// Reads the contents, while nobody else writes. A thread that is making new ones sees the old ones, and one that
+    /// is inside a region does not wait for writers, which may wait for it.
     pub fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
         // In a child of fork nobody writes; the thread that writes is this one if it has the lock already.
         let waits = self.is_here() && !self.is_writing() && !self.is_inside();
         let _alone = waits.then(|| self.alone());
-        // SAFETY: only writers free contents. The only one is the caller: it has the lock, or is in `make` of `replace`, before
-        // anything is freed; or there is none; or it waits, before it frees them, for the region that the caller is inside.
+        // SAFETY: only writers free contents. Either the caller is the only writer (it has the lock, or is in `make` of
+        // `replace`, before anything is freed); or there is none; or the writer waits, before it frees them, for the
+        // region that the caller is inside.
         look(unsafe { &*self.current.load(Acquire) })
     }
 
-    /// Makes new contents of the present ones, puts them in their place, and waits until nobody reads the old ones, which
-    /// end then.
+    /// Makes new contents from the present ones, exchanges them, waits until nobody reads the old ones, and frees
+    /// these.
     ///
     /// Pre: this is the process that made it.
     ///
-    /// Post: a reader that enters a region after this returned finds the new contents or later ones; earlier readers have left.
+    /// Post: a reader that enters a region after the return finds the new contents or later ones; earlier readers have
+    /// left.
     pub fn replace<E>(&self, make: impl FnOnce(&V) -> Result<V, E>) -> Result<(), Unchanged<E>> {
         if self.is_writing() {
             return Err(Unchanged::Writing);
         }
-        // Before the lock is asked for: its holder may wait for this thread's region.
+        // Before the lock is taken: its holder may wait for this thread's region.
         if self.is_inside() {
             return Err(Unchanged::Inside);
         }
@@ -136,13 +138,13 @@ impl<V> Switch<V> {
         self.barriers.writer().map_err(Unchanged::NoBarrier)?;
         // SAFETY: as in `look`.
         let new = make(unsafe { &*self.current.load(Acquire) }).map_err(Unchanged::NotMade)?;
-        // After `make`, which is the caller's and may have entered one.
+        // After `make`, the caller's function, which may have entered one.
         if self.is_inside() {
             return Err(Unchanged::Inside);
         }
         let old = self.current.swap(Box::into_raw(Box::new(new)), Release);
-        // SAFETY: the pointer is from a box, and now nobody can find it any more; those that did are waited for before
-        // the box is dropped.
+        // SAFETY: the pointer is from a box, and nobody can find it any more; the readers that found it are waited for
+        // before the box is dropped.
         let old = unsafe { Box::from_raw(old) };
         if let Err(error) = self.barriers.writer() {
             alone.held.push(old);
@@ -162,7 +164,7 @@ impl<V> Switch<V> {
 
     /// Waits until each reader that is inside now has left.
     fn wait_for_readers(&self) {
-        // Readers come and go meanwhile: those that come find the new contents.
+        // Readers come and go meanwhile: new ones find the new contents.
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for slot in readers {
             let found = slot.region.load(Acquire);
@@ -176,10 +178,10 @@ impl<V> Switch<V> {
 
 impl<V> Drop for Switch<V> {
     fn drop(&mut self) {
-        // Every reader has the switch: there are none any more.
-        // SAFETY: the pointer is from a box, and nobody else has it.
+        // Every reader holds a reference to the switch: there are none any more.
+        // SAFETY: the pointer is from a box, and nothing else has it.
         drop(unsafe { Box::from_raw(self.current.load(Acquire)) });
-        // The data that the locks guard may be half changed in a child of fork, which leaves it.
+        // In a child of fork, the data that the locks guard may be half changed, so it is leaked.
         if self.is_here() {
             // SAFETY: neither is used after this.
             unsafe {
@@ -190,7 +192,7 @@ impl<V> Drop for Switch<V> {
     }
 }
 
-/// The lock of writers, held.
+/// The held lock of writers.
 struct Alone<'a, V> {
     held: MutexGuard<'a, Vec<Box<V>>>,
     writing: &'a std::sync::Mutex<Option<ThreadNumber>>,
@@ -203,7 +205,8 @@ impl<V> Drop for Alone<'_, V> {
     }
 }
 
-/// One thread's place among the readers. It stays on its thread, so that a writer knows whether it waits for itself.
+/// One thread's place among the readers. It stays on its thread, so that a writer can detect that it would wait for
+/// itself.
 pub(crate) struct Place<V> {
     slot: Arc<Slot>,
     /// Entered so far.
@@ -235,14 +238,14 @@ impl<V> Place<V> {
         self.slot.is_inside()
     }
 
-    /// Enters a region: the contents stay until the returned guard goes.
+    /// Enters a region: the contents stay until the returned guard is dropped.
     #[inline]
     pub fn enter(&mut self) -> Entered<'_, V> {
         let contents = self.begin();
         Entered { contents, place: self }
     }
 
-    /// Enters a region without a guard. A region that this reader is in already ends.
+    /// Enters a region without a guard. Ends the region that this reader is in.
     ///
     /// Post: the contents at the pointer stay until [`Place::end`] or the next `begin`.
     #[inline]
@@ -289,8 +292,8 @@ impl<V> Deref for Entered<'_, V> {
 
     #[inline]
     fn deref(&self) -> &V {
-        // SAFETY: what was found in the region stays until it is left. That is when this guard goes: it borrows the place,
-        // so that no other region begins there meanwhile.
+        // SAFETY: contents found in the region stay until it is left. That is when this guard is dropped: it borrows
+        // the place, so no other region begins there meanwhile.
         unsafe { &*self.contents }
     }
 }

@@ -1,16 +1,16 @@
 //! Replicated data: contents that are read on all memory nodes and rarely written, with a copy on each node.
 //!
-//! [`Replicated`] is for the threads of one process. Each thread that reads has a [`Reader`]. On entering a region it gets
-//! the copy of the node that it is on, and reads through a plain reference; on leaving it says that it is done. A write puts
-//! new contents in the place of all copies, and returns when nobody reads the old ones any more.
+//! [`Replicated`] is for the threads of one process. Each thread that reads has a [`Reader`]. On entering a region it
+//! gets the copy of its node, and reads through a plain reference; on leaving it releases the copy. A write replaces
+//! the contents of all copies, and returns when nobody reads the old ones any more.
 //!
-//! [`SharedReplicas`] is for several processes that cooperate: the same address in each shows the copy of its node, and the
-//! master's from before anybody writes.
+//! [`SharedReplicas`] is for several cooperating processes: the same address in each shows the copy of its node, and,
+//! from before a write on, the master.
 //!
-//! [`TextCopies`] is for the programs that `domicile run` starts: their text and what else of their files is never written.
+//! [`TextCopies`] is for the programs that `domicile run` starts: their text and the unwritten parts of their files.
 //!
-//! This is not transparent: Linux keeps no copies of its own. [`State`] says how many there are, what they cost, and why a
-//! node has none. The protocol and its invariants are in this crate's README.
+//! This is not transparent: Linux keeps no copies of its own. [`State`] reports how many there are, their cost, and why
+//! a node has none. The protocol and its invariants are in this crate's README.
 //!
 //! ```
 //! use replicas::Replicated;
@@ -24,15 +24,15 @@
 //! ```
 #![deny(unsafe_code)]
 
-// Unsafe code stands where contents are read that a writer may free (`epochs`) and where copies are seen as what lies in
-// them (`copies`, `replicated`), a pointer goes from thread to thread (`processes`), and mappings of a program are
-// replaced (`text`); nowhere else.
+// Unsafe code is only where contents are read that a writer may free (`epochs`), where copies are viewed as their
+// elements (`copies`, `replicated`), where a pointer moves between threads (`processes`), and where mappings of a
+// program are replaced (`text`).
 #[allow(unsafe_code)]
 mod copies;
 #[allow(unsafe_code)]
 mod epochs;
 mod error;
-// Copies of the model lie in cells of loom's.
+// Copies in the model are in loom's cells.
 #[cfg(all(test, feature = "loom"))]
 #[allow(unsafe_code)]
 mod model;

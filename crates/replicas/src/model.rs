@@ -1,8 +1,8 @@
 //! Every interleaving of small runs (loom): readers enter and leave, come and go, while contents are written, collapsed and
 //! replicated.
 //!
-//! Loom watches each copy: to read one that is being written or was freed, without being ordered before or after it, ends
-//! the test. The rest is asserted: no stale contents once a write has returned, none that go back, no write lost.
+//! Loom watches each copy: reading one that is being written or was freed, without being ordered before or after that,
+//! fails the test. The rest is asserted: no stale contents once a write has returned, none that go back, no write lost.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::epochs::{Place, Switch, Unchanged};
 
-/// A copy. Its content is written before anybody can find it, and when it ends.
+/// A copy. Its content is written before it can be found, and when it ends.
 struct Copy(UnsafeCell<u64>);
 
 const FREED: u64 = u64::MAX;
@@ -24,14 +24,14 @@ impl Copy {
     }
 
     fn read(&self) -> u64 {
-        // SAFETY: loom ends the test where somebody writes meanwhile.
+        // SAFETY: loom fails the test if there is a concurrent write.
         self.0.with(|at| unsafe { *at })
     }
 }
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // SAFETY: loom ends the test where somebody else has it.
+        // SAFETY: loom fails the test if there is another access.
         self.0.with_mut(|at| unsafe { *at = FREED });
     }
 }
@@ -80,7 +80,7 @@ fn read(place: &mut Place<Contents>, node: usize) -> u64 {
     value
 }
 
-/// A thread that reads in so many regions, and whose reader then goes. The values that it reads never go back.
+/// A thread that reads in this many regions, and whose reader is then dropped. The values that it reads never go back.
 fn reads(data: &Data, regions: usize, node: usize) -> JoinHandle<u64> {
     let data = data.clone();
     spawn(move || {
@@ -110,7 +110,7 @@ fn what_is_read_stays_until_the_region_is_left() {
     });
 }
 
-/// A store that orders nothing announces that the write has returned.
+/// A relaxed store announces that the write has returned.
 #[test]
 fn nobody_reads_old_contents_after_the_write_returned() {
     every_interleaving(3, || {
@@ -172,7 +172,7 @@ fn replicated_written_and_collapsed_in_turn_under_two_readers() {
     });
 }
 
-/// The owner goes first, or the reader does.
+/// The owner is dropped first, or the reader is.
 #[test]
 fn contents_live_as_long_as_anybody_who_reads_them() {
     every_interleaving(3, || {

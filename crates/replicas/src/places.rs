@@ -2,7 +2,7 @@
 
 use sys::nodes::NodeReading;
 
-/// The nodes that have cpus, and whose each cpu is.
+/// The nodes that have cpus, and the node of each cpu.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     nodes: Vec<Node>,
@@ -18,8 +18,8 @@ struct Node {
 }
 
 impl Places {
-    /// A node without cpus has nobody who reads. Of cpus that are no node's nothing is known: they count as the first
-    /// node's, as do those that may come later.
+    /// A node without cpus has no readers. Cpus without a known node count as the first node's, as do cpus that may
+    /// come later.
     ///
     /// `None` if no node has a cpu.
     pub fn new(found: &[NodeReading]) -> Option<Places> {
@@ -47,8 +47,8 @@ impl Places {
         self.nodes.iter().map(|node| node.number)
     }
 
-    /// For each node, which of the copies its threads read: its own, else the nearest. `copies` names the node of each;
-    /// `None` is nowhere in particular.
+    /// For each node, the copy that its threads read: its own, else the nearest. `copies` gives the node of each;
+    /// `None` is an unknown place.
     ///
     /// Pre: there is a copy.
     fn copy_of_nodes(&self, copies: &[Option<u32>]) -> Vec<usize> {
@@ -63,7 +63,7 @@ impl Places {
         self.nodes.iter().map(nearest).collect()
     }
 
-    /// For each cpu, which of the copies its threads read, as [`Places::copy_of_nodes`].
+    /// For each cpu, the copy that its threads read, as [`Places::copy_of_nodes`].
     pub fn copy_of_cpus(&self, copies: &[Option<u32>]) -> Vec<usize> {
         let of_nodes = self.copy_of_nodes(copies);
         self.node_of_cpu.iter().map(|&node| of_nodes[node]).collect()
@@ -75,7 +75,7 @@ impl Places {
         self.nodes[self.node_of_cpu.get(cpu).copied().unwrap_or(0)].number
     }
 
-    /// Which of the copies the threads of a node read.
+    /// The copy that the threads of a node read.
     pub fn copy_of(&self, node: u32, copies: &[Option<u32>]) -> usize {
         let place = self.nodes().position(|number| number == node).unwrap_or(0);
         self.copy_of_nodes(copies)[place]

@@ -1,9 +1,10 @@
-//! Replicated data for several processes that cooperate, at the same address in each of them.
+//! Replicated data for several cooperating processes, at the same address in each of them.
 //!
-//! All is in one memfd: words by which the processes agree (`control`), the master, and a replica for each other node. Each
-//! process has a window on one of the copies, that of its node while there are replicas. A write makes all processes turn
-//! their windows to the master first, and waits until each has acknowledged it (Verghese96, section 8.1: "collapse"). So a
-//! read through a pointer into the window always finds the master's bytes. A thread of ours in each process turns its window.
+//! Everything is in one memfd: words by which the processes agree (`control`), the master, and a replica for each other
+//! node. Each process has a window on one of the copies, that of its node while there are replicas. A write first makes
+//! all processes switch their windows to the master, and waits until each has acknowledged it (Verghese96, section 8.1:
+//! "collapse"). So a read through a pointer into the window always finds the master's bytes. A service thread in each
+//! process switches its window.
 //!
 //! It is shared memory: a reader may see a part of another process's write, as with any shared mapping. The
 //! processes trust each other.
@@ -34,7 +35,7 @@ use inside::{Inside, Shown, UNKNOWN, Writer, locked, shared};
 
 /// Bytes that several processes read at the same address and rarely write, with a copy on each node.
 ///
-/// A child of fork does not have them: a read there ends it by SIGSEGV. It attaches by itself, in a program of its own.
+/// A child of fork does not have them: a read there raises SIGSEGV. It must attach itself, in its own program.
 pub struct SharedReplicas {
     inside: Arc<Inside>,
     service: Option<JoinHandle<()>>,
@@ -46,7 +47,8 @@ static CREATED: AtomicUsize = AtomicUsize::new(0);
 impl SharedReplicas {
     /// Data with these contents, replicated on all nodes that have cpus and memory for it.
     ///
-    /// Other processes get [`SharedReplicas::descriptor`], as a child gets it or by SCM_RIGHTS, and [`attach`](Self::attach).
+    /// Other processes receive [`SharedReplicas::descriptor`], as a child or by SCM_RIGHTS, and
+    /// [`attach`](Self::attach).
     pub fn create(contents: &[u8]) -> Result<SharedReplicas, Error> {
         let nodes: Vec<u32> = match Nodes::of_this_machine() {
             Nodes::Several(places) => places.nodes().collect(),
@@ -55,7 +57,8 @@ impl SharedReplicas {
         SharedReplicas::create_on(contents, &nodes)
     }
 
-    /// The same with copies on these nodes: the master on the first, a replica on each other. None: one copy, anywhere.
+    /// The same with copies on these nodes: the master on the first, a replica on each other. Without nodes: one copy,
+    /// anywhere.
     pub fn create_on(contents: &[u8], nodes: &[u32]) -> Result<SharedReplicas, Error> {
         if contents.is_empty() {
             return Err(Error::Empty);
@@ -78,7 +81,7 @@ impl SharedReplicas {
                 source: io::ErrorKind::OutOfMemory.into(),
             })?;
         let pages = SharedPages::create(&name, bytes).map_err(shared("memfd_create"))?;
-        // If the master is put on no node, the kernel chooses its place.
+        // If the master has no node, the kernel chooses its place.
         let there = pages.populate(control::BYTES, copy, nodes[0]);
         nodes[0] = nodes[0].filter(|node| there.is_ok_and(|pages| pages.iter().all(|page| page == &Ok(*node))));
         pages
@@ -97,10 +100,10 @@ impl SharedReplicas {
         Ok(made)
     }
 
-    /// Joins the processes that share the data that another process created.
+    /// Attaches to the data that another process created.
     ///
-    /// Errors: [`Error::Foreign`] if it is something else; [`Error::Occupied`] if this process has something
-    /// else at the address, or is attached already; [`Error::Crowded`].
+    /// Errors: [`Error::Foreign`] if it is something else; [`Error::Occupied`] if this process has something else at
+    /// the address, or is attached already; [`Error::Crowded`].
     pub fn attach(descriptor: OwnedFd) -> Result<SharedReplicas, Error> {
         let foreign = |_| Error::Foreign("it is no memory of sealed size");
         let pages = SharedPages::given(descriptor).map_err(foreign)?;
@@ -148,13 +151,13 @@ impl SharedReplicas {
         Ok(made)
     }
 
-    /// The descriptor that other processes attach to. It is closed on exec, unless the program says otherwise.
+    /// The descriptor for other processes. It is closed on exec, unless the program changes that.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.inside.pages.descriptor()
     }
 
-    /// The address of the bytes, in each of the processes. They may be read until this is dropped; a write ends the process by SIGSEGV.
-    /// Another process may write them at any moment.
+    /// The address of the bytes, the same in each process. They may be read until this is dropped; a write raises
+    /// SIGSEGV. Another process may write them at any moment.
     pub fn start(&self) -> NonNull<u8> {
         self.inside.start
     }
@@ -164,7 +167,7 @@ impl SharedReplicas {
         self.inside.length
     }
 
-    /// Has this process read the copy of the node that the calling thread is on: after it was moved there.
+    /// Makes this process read the copy of the calling thread's node: for use after the thread was moved there.
     pub fn follow(&self) -> Result<(), Error> {
         self.inside.is_here()?;
         if let Nodes::Several(places) = &self.inside.nodes {
@@ -173,7 +176,7 @@ impl SharedReplicas {
         self.inside.settle().map_err(shared("turning the window (mremap)"))
     }
 
-    /// Writes bytes from place `offset` on, for all processes. There are no replicas afterwards, until somebody replicates.
+    /// Writes bytes from `offset` on, for all processes. There are no replicas afterwards, until a process replicates.
     ///
     /// Post: every process reads them. Nobody reads older ones, on any node.
     ///
@@ -192,8 +195,8 @@ impl SharedReplicas {
         })
     }
 
-    /// Changes the contents: `change` is given what all processes wrote before, and nobody writes meanwhile. Within
-    /// `change` writes to the same data, and changes of its replicas, are refused.
+    /// Changes the contents: `change` gets the last contents that any process wrote, and nobody writes meanwhile.
+    /// Within `change`, writes to the same data and changes of its replicas are refused.
     ///
     /// Errors: as of [`SharedReplicas::write`], and [`Error::Writing`].
     pub fn update(&self, change: impl FnOnce(&mut [u8])) -> Result<(), Error> {
@@ -211,13 +214,13 @@ impl SharedReplicas {
         })
     }
 
-    /// Frees all replicas, once every process has turned to the master.
+    /// Frees all replicas, once every process has switched to the master.
     pub fn collapse(&self) -> Result<(), Error> {
         self.alone(Inside::collapse)
     }
 
-    /// Makes a replica on each node that is to have one, as far as it has memory; every process turns to its node's by and by.
-    /// If there are replicas already, nothing is done.
+    /// Makes a replica on each node that should have one and has memory; the processes switch gradually to their nodes'
+    /// replicas. If there are replicas already, nothing is done.
     pub fn replicate(&self) -> Result<(), Error> {
         self.alone(Inside::replicate)
     }
@@ -240,7 +243,7 @@ impl SharedReplicas {
 
 impl Drop for SharedReplicas {
     fn drop(&mut self) {
-        // A child of fork has only its parent's handle: at the window's address it may have something else.
+        // A child of fork only has its parent's handle: at the window's address it may have something else.
         if self.inside.is_here().is_err() {
             std::mem::forget(Arc::clone(&self.inside));
             return;
@@ -259,7 +262,7 @@ impl Drop for SharedReplicas {
     }
 }
 
-/// A window where other processes will hardly have anything: far from where the kernel puts what it maps.
+/// A window where other processes will hardly have anything: far from the kernel's usual addresses.
 fn free_place(pages: &SharedPages, bytes: usize) -> Result<Window, Error> {
     const LOW: usize = 0x2000_0000_0000;
     const STEP: usize = 1 << 32;

@@ -25,7 +25,8 @@ pub struct Replicated<T: Pod> {
 impl<T: Pod + Send + Sync> Replicated<T> {
     /// Data with these contents, with a copy on each node that has cpus and memory for it.
     ///
-    /// A node that cannot have one goes without: [`State::without`] says why. On a machine with one node there is one copy.
+    /// A node that cannot have a copy has none: [`State::without`] says why. On a machine with one node there is one
+    /// copy.
     ///
     /// Errors: [`Error::Empty`], [`Error::Memory`].
     pub fn new(contents: &[T]) -> Result<Replicated<T>, Error> {
@@ -46,13 +47,13 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.length
     }
 
-    /// A reader for the calling thread, which alone can use it. Copies stay as long as there are readers.
+    /// A reader for the calling thread only. Copies stay as long as there are readers.
     pub fn reader(&self) -> Reader<T> {
         Reader(Place::new(&self.switch))
     }
 
-    /// The copy of the node that the calling thread is on, as it is now, for as long as it is wanted: for callers that cannot say when
-    /// a region ends. Later writes are not seen there.
+    /// The current copy of the calling thread's node, for as long as it is needed: for callers that cannot say when a
+    /// region ends. Later writes do not change it.
     pub fn keep(&self) -> Kept<T> {
         let mut place = Place::new(&self.switch);
         let copies = place.enter();
@@ -64,7 +65,7 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         }
     }
 
-    /// Puts other contents in the place of these.
+    /// Replaces the contents.
     ///
     /// Post: nobody reads the old contents any more, on any node; nobody has seen parts of both.
     ///
@@ -77,15 +78,15 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.update(|old| old.copy_from_slice(contents))
     }
 
-    /// Writes some of the elements, the first of them to place `first`. Post and errors as of [`Replicated::publish`], and
+    /// Writes some of the elements, from element `first` on. Post and errors as for [`Replicated::publish`], and
     /// [`Error::Beyond`].
     pub fn write(&self, first: usize, elements: &[T]) -> Result<(), Error> {
         let range = self.part(first, elements.len())?;
         self.update(|old| old[range].copy_from_slice(elements))
     }
 
-    /// Changes the contents: `change` is given the present ones and leaves the new ones. Writes of other writers
-    /// come before or after, never between.
+    /// Changes the contents: `change` gets the present ones and leaves the new ones. Writes of other writers come
+    /// before or after, never between.
     ///
     /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile. A write to the same data within
     /// `change` is refused. Two threads that each write to the other's data within `change` wait for each other for ever.
@@ -98,29 +99,29 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.replace(|old| old.changed(&self.nodes, change))
     }
 
-    /// Frees all copies but one, that of the calling thread's node. It waits for readers, as a write does.
+    /// Frees all copies but that of the calling thread's node. It waits for readers, as a write does.
     ///
     /// Errors: as of [`Replicated::update`].
     pub fn collapse(&self) -> Result<(), Error> {
         self.replace(|old| Ok(old.collapsed(&self.nodes)))
     }
 
-    /// Makes a copy on each node that has none, as far as nodes have memory now. It waits for readers, as a write does.
+    /// Makes a copy on each node that has none, if the node has memory now. It waits for readers, as a write does.
     ///
     /// Errors: as of [`Replicated::update`].
     pub fn replicate(&self) -> Result<(), Error> {
         self.replace(|old| old.replicated(&self.nodes))
     }
 
-    /// The present state: the mode, the copies, their costs, and the reason why a node has none. It waits for writers, but not
-    /// inside a region; within [`Replicated::update`] it says how it stood before.
+    /// The present state: the mode, the copies, their costs, and the reason why a node has none. It waits for writers,
+    /// but not inside a region; within [`Replicated::update`] it reports the state before.
     pub fn state(&self) -> State {
         let pay = self.switch.readers_pay();
         self.switch.look(|copies| copies.state(&self.nodes, pay))
     }
 
     fn replace(&self, make: impl FnOnce(&Copies<T>) -> Result<Copies<T>, Error>) -> Result<(), Error> {
-        // The counts of the parent's other threads stand still here: some of them inside for ever.
+        // The readers of the parent's other threads never move here: some of them stay inside for ever.
         if self.process != std::process::id() {
             return Err(Error::Forked);
         }
@@ -142,7 +143,7 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     }
 }
 
-/// One thread's way to replicated data.
+/// One thread's access to replicated data.
 ///
 /// ```compile_fail,E0499
 /// let data = replicas::Replicated::new(&[1u8])?;
@@ -161,8 +162,8 @@ impl<T: Pod + Send + Sync> Replicated<T> {
 pub struct Reader<T>(Place<Copies<T>>);
 
 impl<T: Pod> Reader<T> {
-    /// Enters a region: picks the copy of the node that the thread is on. Writers wait until the region is dropped, so a
-    /// region should be short, and none should wait for a writer.
+    /// Enters a region: selects the copy of the thread's node. Writers wait until the region is dropped, so a region
+    /// should be short, and none should wait for a writer.
     #[inline]
     pub fn enter(&mut self) -> Region<'_, T> {
         let copies = self.0.enter();
@@ -173,14 +174,14 @@ impl<T: Pod> Reader<T> {
         }
     }
 
-    /// Enters a region for a caller that cannot hold a guard, as C. A region that this reader is in ends.
+    /// Enters a region for a caller that cannot hold a guard, such as C. Ends the region that this reader is in.
     ///
-    /// Post: until [`Reader::leave`], or until the reader enters again or is dropped, there are as many elements at the pointer
-    /// as the data has, which nobody writes.
+    /// Post: until [`Reader::leave`], or until the reader enters again or is dropped, the pointer is valid for as many
+    /// elements as the data has, which nobody writes.
     #[inline]
     pub fn enter_unguarded(&mut self) -> NonNull<T> {
         let copies = self.0.begin();
-        // SAFETY: what was found in the region stays until it is left, which takes `&mut self`.
+        // SAFETY: the contents found in the region stay until it is left, which takes `&mut self`.
         unsafe { &*copies }.pointer()
     }
 
@@ -195,7 +196,7 @@ impl<T: Pod> Reader<T> {
     }
 }
 
-/// The elements as they are while a thread is in a region: a plain slice, in the copy that was picked.
+/// The elements while a thread is in a region: a plain slice, in the selected copy.
 pub struct Region<'a, T> {
     at: NonNull<T>,
     length: usize,
@@ -207,14 +208,14 @@ impl<T> Deref for Region<'_, T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements are there, of which nothing is written and nothing freed until the region is left: by
-        // `_copies`, when this goes.
+        // SAFETY: there are this many elements, and nothing is written or freed until the region is left: by `_copies`,
+        // when this is dropped.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.length) }
     }
 }
 
-/// A copy that stays as it was when it was asked for, also when there are other contents, or the data is gone. Its memory is in use
-/// until this is dropped, by any thread. Writers do not wait for it.
+/// A copy that stays as it was when requested, even if the contents change, or the data is dropped. Its memory is in
+/// use until this is dropped, by any thread. Writers do not wait for it.
 ///
 /// ```
 /// let data = replicas::Replicated::new(&[1u8, 2])?;
@@ -238,7 +239,7 @@ impl<T> Deref for Kept<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements are in `_copy`, whose memory nobody writes, and which lives as long as this.
+        // SAFETY: this many elements are in `_copy`, whose memory nobody writes, and which lives as long as this.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.length) }
     }
 }

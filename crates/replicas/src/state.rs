@@ -7,20 +7,20 @@ use std::fmt;
 pub enum Way {
     /// The threads of a process, by handles.
     Handles,
-    /// Processes, by what each of them has mapped.
+    /// Processes, by their mappings.
     Mappings,
 }
 
-/// Which copies there are.
+/// The existing copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// One on each node that has cpus, as far as the nodes have memory.
     CopyOnEachNode,
-    /// The same for all: as was asked for, or because there can be no other; [`State::why_one`] says which.
+    /// One for all: by request, or because more are impossible; [`State::why_one`] says which.
     OneCopy,
 }
 
-/// A copy, and where it is.
+/// A copy and its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyOn {
     /// The kernel's number of the node that has all its pages; `None`: not known, or several.
@@ -34,21 +34,21 @@ pub struct CopyOn {
 pub struct Without {
     pub node: u32,
     pub why: String,
-    /// On which node the copy is that its threads read.
+    /// The node of the copy that its threads read.
     pub reads: Option<u32>,
 }
 
-/// How replicated data stands.
+/// The state of replicated data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct State {
     pub way: Way,
     pub mode: Mode,
-    /// Bytes of contents, once.
+    /// Bytes of the contents, counted once.
     pub bytes: u64,
     /// Not empty.
     pub copies: Vec<CopyOn>,
-    /// Nodes that go without, in ascending order.
+    /// Nodes without a copy, in ascending order.
     pub without: Vec<Without>,
     /// Why there is one copy for all, if there is.
     pub why_one: Option<String>,
@@ -59,7 +59,7 @@ pub struct State {
 }
 
 impl State {
-    /// Bytes of memory of all copies. While contents are written it is that of the old and the new ones.
+    /// Bytes of memory of all copies. During a write both the old and the new ones count.
     pub fn memory(&self) -> u64 {
         self.copies.iter().map(|copy| copy.bytes).sum()
     }

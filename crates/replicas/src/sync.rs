@@ -1,8 +1,8 @@
 //! The primitives that readers and writers share: the standard library's, or loom's for tests of every interleaving.
 //!
-//! A reader that enters must be seen by writers before it looks for the contents. That takes a full barrier between a store
-//! and a load, some 5 ns, which [`Barriers`] moves to the writer where Linux has `membarrier(2)`. Loom does not know that call.
-//! There both sides have a full barrier, which orders the same two pairs of accesses.
+//! A reader that enters must be visible to writers before it loads the contents. That takes a full barrier between a
+//! store and a load, some 5 ns, which [`Barriers`] moves to the writer if Linux has `membarrier(2)`. Loom does not
+//! model that call. With loom both sides have a full barrier, which orders the same two pairs of accesses.
 
 use std::io;
 
@@ -26,7 +26,7 @@ pub(crate) enum Barriers {
     /// Writers, on behalf of all threads.
     #[cfg_attr(feature = "loom", expect(dead_code))]
     Writers,
-    /// Each for itself: `membarrier` does not work here.
+    /// Each side itself: `membarrier` does not work here.
     Everybody,
 }
 
@@ -43,7 +43,7 @@ impl Barriers {
     #[inline]
     pub fn reader(self) {
         match self {
-            // The compiler keeps their order; the writer sees to it that the processor did.
+            // The compiler keeps their order; the writer ensures that the processor did.
             Barriers::Writers => std::sync::atomic::compiler_fence(SeqCst),
             Barriers::Everybody => fence(SeqCst),
         }
@@ -75,7 +75,7 @@ pub(crate) type ThreadNumber = u32;
 #[cfg(feature = "loom")]
 pub(crate) type ThreadNumber = loom::thread::ThreadId;
 
-/// Lets others run; `turn` is how often the caller has waited already. False: the thread that is waited for has ended.
+/// Lets others run; `turn` is how often the caller has waited already. False: the awaited thread has ended.
 #[cfg(not(feature = "loom"))]
 pub(crate) fn wait(turn: u32, thread: ThreadNumber) -> bool {
     const SPINS: u32 = 64;

@@ -1,13 +1,13 @@
-//! Program text and read-only data of its files, from a copy on the node that a process runs on: one copy on each node for all
+//! Program text and read-only data of its files, from a copy on the process's node: one copy on each node for all
 //! processes of a run.
 //!
-//! `domicile run` makes the store, one memfd. Each process that begins shows, in the place of its own text, the copy of its node:
-//! the one that a process before it made there, or one that it makes. Nothing is assumed of files: processes share bytes,
-//! found by a hash of them and compared before they take their place. So a file that was changed, and text
-//! that was written to while the program was loaded, get copies of their own.
+//! `domicile run` makes the store, one memfd. Each process that begins maps, in place of its own text, the copy of its
+//! node: one that an earlier process made there, or one that it makes. Nothing is assumed about files: processes share
+//! bytes, which are found by their hash and compared before they replace anything. So a file that was changed, and text
+//! that was written to while the program was loaded, get their own copies.
 //!
-//! It is no more transparent than the other modes: the process's node is that on which it begins, text of libraries that it
-//! loads later stays where it is, and a reader of `/proc/PID/maps` who looks for the name of a file finds the store.
+//! It is no more transparent than the other modes: the process's node is the one on which it begins, text of libraries
+//! that it loads later stays in place, and a reader of `/proc/PID/maps` finds the store instead of the file's name.
 
 use std::hash::Hasher;
 use std::io;
@@ -30,15 +30,15 @@ use records::{Entry, Head, Process, WHY};
 
 mod records;
 
-/// Addresses in the store: memory is taken by what is written alone.
+/// Addresses in the store: only written pages take memory.
 const STORE: usize = 64 << 30;
-/// After the page of words of [`crate::told`] come a table of copies, and one of processes, and then the copies.
+/// After the page of words of [`crate::told`] come a table of copies, a table of processes, and then the copies.
 const HEAD: usize = PAGE;
 const TABLE: usize = 2 << 20;
 const COPIES: usize = (TABLE / 2 - HEAD) / size_of::<Entry>() - 1;
 const PROCESSES: usize = TABLE / 2 / size_of::<Process>() - 1;
 const PROCESSES_AT: usize = TABLE / 2;
-/// How long a process that begins waits for others that are making copies.
+/// How long a starting process waits for others that are making copies.
 const PATIENCE: Duration = Duration::from_secs(5);
 const MAGIC: u64 = 0x646d_7478_7431;
 
@@ -58,7 +58,7 @@ pub struct TextOf {
     pub node: u32,
     /// Bytes that come from the node's copies.
     pub near: u64,
-    /// Bytes that stay where they are, and why the last of them do.
+    /// Bytes that stay in place, and why the last of them do.
     pub left: u64,
     pub why: Option<String>,
 }
@@ -69,7 +69,7 @@ pub struct TextState {
     /// Bytes of memory of the copies on each node; ascending by node.
     pub copies: Vec<(u32, u64)>,
     pub processes: Vec<TextOf>,
-    /// Processes of which no more is known: there was no room.
+    /// Processes without further details: there was no room.
     pub more: u64,
 }
 
@@ -80,7 +80,7 @@ pub struct TextCopies {
 }
 
 impl TextCopies {
-    /// A store without copies, for processes of this user, as long as this lives.
+    /// A store without copies, for processes of this user, for the lifetime of this object.
     pub fn create() -> Result<TextCopies, Error> {
         let pages = SharedPages::executable("domicile-text", STORE).map_err(failed("memfd_create"))?;
         let made = TextCopies { pages };
@@ -108,8 +108,8 @@ impl TextCopies {
         }
     }
 
-    /// Shows, in the place of these segments, the copies of the node that the calling thread is on. A segment without a copy there
-    /// gets one, as far as the node has memory.
+    /// Maps, in place of these segments, the copies of the calling thread's node. A segment without a copy there gets
+    /// one, if the node has memory.
     ///
     /// Errors: the store cannot be used; nothing, or a part, was put in place.
     ///
@@ -158,7 +158,7 @@ impl TextCopies {
                 copy.at as usize
             }
         };
-        // SAFETY: as above; a copy that is in the table is never written again.
+        // SAFETY: as above; a copy in the table is never written again.
         match unsafe { in_place::show(&self.pages, at, span, segment.execute) } {
             Ok(true) => Ok(()),
             Ok(false) => Err("a copy with the same number has other bytes".to_owned()),
@@ -166,7 +166,7 @@ impl TextCopies {
         }
     }
 
-    /// A copy on the node, in the table from now on.
+    /// Makes a copy on the node, and adds it to the table.
     fn make(&self, bytes: &[u8], number: u64, node: u32, head: &mut Head) -> Result<Entry, String> {
         let (at, place) = (head.next as usize, head.copies as usize);
         if place >= COPIES || at + bytes.len() > STORE {
@@ -198,7 +198,7 @@ impl TextCopies {
         written.map_err(|error| free(format!("a copy cannot be written: {error}")))?;
         head.copies += 1;
         head.next += bytes.len() as u64;
-        // A process that dies now leaves a copy that the next one finds.
+        // If the process dies now, the next one finds its copy.
         self.write_head(head).map_err(|error| error.to_string())?;
         Ok(copy)
     }
@@ -235,7 +235,7 @@ impl TextCopies {
         told::taken(&self.pages, way).map_err(failed("mmap"))
     }
 
-    /// Says that all segments of this process stay where they are.
+    /// Records that all segments of this process stay in place.
     pub fn leave(&self, segments: &[Segment], why: &str) -> Result<(), Error> {
         let _lock = self.lock()?;
         let mut head = self.head()?;
@@ -308,7 +308,7 @@ fn here() -> u32 {
     node_of(&found, ThisCpu::find().number())
 }
 
-/// The node of a cpu; the first where the kernel does not say.
+/// The node of a cpu; the first if the kernel does not report it.
 fn node_of(found: &[NodeReading], cpu: usize) -> u32 {
     let has = |node: &&NodeReading| node.cpus.iter().any(|&one| one as usize == cpu);
     found.iter().find(has).or(found.first()).map_or(0, |node| node.number)
@@ -342,7 +342,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let contents: Vec<u8> = bytes.iter().flat_map(|&byte| [byte; PAGE]).collect();
         std::os::unix::fs::FileExt::write_all_at(&file, &contents, 0).unwrap();
-        // SAFETY: a new mapping, wherever the kernel has room.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -369,7 +369,7 @@ mod tests {
         if let Some(why) = first.why {
             return harness::not_here(why);
         }
-        // Another process has it by its path.
+        // Another process opens it by its path.
         let again = TextCopies::open(&store.path()).unwrap();
         // SAFETY: as above.
         let second = unsafe { again.take(&[same, other]) }.unwrap();

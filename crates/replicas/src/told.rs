@@ -1,8 +1,9 @@
 //! The memory of the replicated data of all processes of a run, reported to the command that started them (`domicile run`).
 //!
-//! The command makes a store ([`crate::TextCopies`]) and names it in the environment. Its first page are words, in which
-//! every process counts its memory: bytes of copies now, and the most at one time. A process that ends without dropping its data
-//! leaves it counted, so the reported maximum is at least the real one. If no store is named, nothing is counted.
+//! The command makes a store ([`crate::TextCopies`]) and names it in the environment. Its first page consists of words,
+//! in which every process counts its memory: bytes of copies now, and the most at one time. A process that ends without
+//! dropping its data leaves it counted, so the reported maximum is at least the real one. If no store is named, nothing
+//! is counted.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -27,7 +28,7 @@ const MOST: usize = 2;
 pub struct Taken {
     /// Replicated data that was made.
     pub data: u32,
-    /// Bytes of memory of all copies, the first one of each data among them: the most at one time.
+    /// Bytes of memory of all copies, including the first one of each data: the most at one time.
     pub most_bytes: u64,
 }
 
@@ -36,7 +37,7 @@ struct Told {
     process: u32,
 }
 
-/// Found once.
+/// Opened once.
 static TOLD: OnceLock<Option<Told>> = OnceLock::new();
 
 fn told() -> Option<&'static Told> {
@@ -64,7 +65,7 @@ pub(crate) fn made(way: Way) {
     }
 }
 
-/// Copies got so many bytes.
+/// Copies got this many bytes.
 pub(crate) fn took(way: Way, bytes: usize) {
     let Some(told) = told() else { return };
     let pages = bytes.div_ceil(PAGE) as u32;
@@ -76,7 +77,7 @@ pub(crate) fn took(way: Way, bytes: usize) {
     told.words.word(place(way, MOST)).fetch_max(now, Relaxed);
 }
 
-/// Copies gave back so many bytes.
+/// Copies freed this many bytes.
 pub(crate) fn gave(way: Way, bytes: usize) {
     if let Some(told) = told() {
         let pages = bytes.div_ceil(PAGE) as u32;

@@ -8,7 +8,7 @@ use crate::tables::{Top, of_advice};
 /// The whole advice in at most `width` columns, without the closing lines that name files. The warning that a run broke off is
 /// one line of any length.
 pub fn advice(advice: &Advice, width: usize, top: Top) -> String {
-    // One line, however long: a reader of the first line alone has all of it.
+    // One line, whatever its length: a reader of only the first line gets all of it.
     let warning = advice.warning().map(|text| format!("{WARNING}{text}{WARNING:#}\n"));
     let mut text = warning.unwrap_or_default() + &header(advice, width);
     if advice.policies.is_empty() {

@@ -1,4 +1,4 @@
-//! The source of a program with its counts: each line beside its waiting time, as `cg_annotate` and `perf annotate` do.
+//! The source of a program with its counts: each line with its waiting time, as in `cg_annotate` and `perf annotate`.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use results::{Advice, Misses, SourceLine, count, percent};
 
 use crate::tables::levels;
 
-/// Lines around one with counts that are shown too.
+/// How many lines around one with counts are also shown.
 const AROUND: u32 = 4;
 /// Width of a column of counts.
 const WIDTH: usize = 10;
 
-/// The lines of an advice's baseline in their files, those first that wait most. `read` gives the text of a source file, or
-/// says why there is none; then the counts stand alone. `None` if no line has a file.
+/// The lines of an advice's baseline in their files, those that wait most first. `read` returns the text of a source
+/// file, or why there is none; then only the counts are shown. `None` if no line has a file.
 pub fn annotated(advice: &Advice, read: impl Fn(&str) -> Result<String, String>) -> Option<String> {
     let listing = Listing::of(advice, |_, _| true, &read)?;
     let mut text = format!(
@@ -25,9 +25,9 @@ pub fn annotated(advice: &Advice, read: impl Fn(&str) -> Result<String, String>)
     Some(text)
 }
 
-/// Files of the source with what their lines wait for.
+/// Source files with the waits of their lines.
 pub struct Listing {
-    /// Levels of caches of which misses are counted.
+    /// Levels of caches whose misses are counted.
     pub levels: Vec<u8>,
     /// The one that waits most first.
     pub files: Vec<ListedFile>,
@@ -37,7 +37,7 @@ pub struct ListedFile {
     pub path: String,
     /// The part of all waiting.
     pub part: f64,
-    /// Why its text is not there, if it is not.
+    /// Why its text is missing, if so.
     pub lacks: Option<String>,
     pub lines: Vec<ListedLine>,
 }
@@ -45,14 +45,14 @@ pub struct ListedFile {
 pub struct ListedLine {
     pub number: u32,
     pub text: String,
-    /// The part of all waiting, and misses by level; absent of lines that are shown because they are near.
+    /// The part of all waiting, and misses by level; absent for lines that are only context.
     pub counts: Option<(f64, Vec<u64>)>,
     /// True if lines before it are left out.
     pub after_gap: bool,
 }
 
 impl Listing {
-    /// All files; no other is read than those that `wanted` takes by its place and its part of all waiting.
+    /// All files; only those are read that `wanted` accepts by position and part of all waiting.
     pub fn of(
         advice: &Advice,
         wanted: impl Fn(usize, f64) -> bool,
@@ -132,7 +132,7 @@ impl<'a> File<'a> {
         self.stall = self.stall.saturating_add(line.stall_ns);
     }
 
-    /// `all`: nanoseconds that are waited in all.
+    /// `all`: the total waiting time, in nanoseconds.
     fn listed(&self, path: &str, all: f64, levels: &[u8], source: Result<String, String>) -> ListedFile {
         let part = |stall: u64| stall as f64 / all;
         let text: Vec<&str> = source

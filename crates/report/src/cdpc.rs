@@ -6,7 +6,7 @@ fn many(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// The sizes of what the hints are of, in a line.
+/// The size of what the hints cover, in a line.
 pub fn facts(advice: &CdpcAdvice) -> String {
     let hints = &advice.hints;
     let part = match hints.pages_of_one_cpu {

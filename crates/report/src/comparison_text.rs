@@ -1,4 +1,4 @@
-//! Two versions of a program held against each other, for terminals.
+//! A comparison of two versions of a program, for terminals.
 
 use results::{ComparedSide, Comparison, SideKind, Verdict, count, percent, time};
 
@@ -8,8 +8,7 @@ use crate::tables::{COMPARED_ROWS, Top, of_comparison, unchanged};
 /// Lines that a terminal shows at once.
 const SCREEN: usize = 30;
 
-/// The whole comparison in at most `width` columns. Unless somebody says how many rows there are to be, there are as many as one
-/// screen has room for.
+/// The whole comparison in at most `width` columns. By default it has as many rows as fit on one screen.
 pub fn comparison(comparison: &Comparison, width: usize, top: Top) -> String {
     if top != Top::Usual {
         return drawn(comparison, width, top);
@@ -50,7 +49,7 @@ fn drawn(comparison: &Comparison, width: usize, top: Top) -> String {
     text
 }
 
-/// How many recordings the figures of a side are of, if there are several.
+/// How many recordings the figures of a side come from, if there are several.
 fn recorded(side: &ComparedSide) -> String {
     match (side.kind, side.recordings) {
         (SideKind::Command, recordings @ 2..) => format!(" (recorded {recordings} times)"),

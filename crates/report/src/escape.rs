@@ -1,4 +1,4 @@
-//! Text that becomes no markup.
+//! Text that cannot become markup.
 
 /// A text of a result in HTML.
 pub struct Text<'a>(pub &'a str);
@@ -9,7 +9,7 @@ impl maud::Render for Text<'_> {
     }
 }
 
-/// A text as it stands in an element, or in an attribute.
+/// A text as it appears in an element, or in an attribute.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -19,7 +19,7 @@ pub fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Characters that a page may not hold.
+            // Characters that are invalid in a page.
             '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {
                 escaped.push('\u{fffd}')
             }

@@ -1,6 +1,7 @@
-//! Results as one HTML page that needs nothing else: no fonts, no other files, no network.
+//! Results as one self-contained HTML page: no fonts, no other files, no network.
 //!
-//! The first screen says what a terminal's does. Pictures follow, each with tables of its numbers, and then the tables of the result.
+//! The first screen is the same as a terminal's. Pictures follow, each with tables of its numbers, and then the tables
+//! of the result.
 
 mod advice;
 mod comparison;
@@ -23,7 +24,7 @@ use results::{Advice, Comparison, Outcome};
 
 use page::page;
 
-/// The page of an advice. `read` gives the text of a source file, or says why there is none.
+/// The page of an advice. `read` returns the text of a source file, or why there is none.
 pub fn advice_page(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) -> String {
     let (body, pictures) = advice::body(advice, read);
     page(
@@ -44,7 +45,7 @@ pub fn outcomes_page(outcomes: &[Outcome]) -> String {
     page(&title, &pictures, &body)
 }
 
-/// The page of two versions of a program held against each other.
+/// The page of a comparison of two versions of a program.
 pub fn comparison_page(of: &Comparison) -> String {
     let (body, pictures) = comparison::body(of);
     page(&format!("Comparison on {}", of.machine), &pictures, &body)

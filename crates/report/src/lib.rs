@@ -1,8 +1,8 @@
-//! Results, made readable: tables, described once, and drawn as text for terminals or as HTML.
+//! Results for readers: tables, described once, and drawn as text for terminals or as HTML.
 //!
-//! Everything here is pure: data in, text out. The data are the types of [`results`], fresh or read from what was saved, so
-//! that a saved result is shown exactly as a fresh one. [`tables`], [`advice_tables`], [`outcome_tables`] and
-//! [`comparison_tables`] give a result's tables: each is a description, which draws itself ([`Table::text`],
+//! Everything here is pure: data in, text out. The data are the types of [`results`], fresh or loaded, so a saved
+//! result is shown exactly like a fresh one. [`tables`], [`advice_tables`], [`outcome_tables`] and
+//! [`comparison_tables`] return a result's tables: each is a description, which draws itself ([`Table::text`],
 //! [`Table::html`]).
 #![forbid(unsafe_code)]
 
@@ -57,7 +57,7 @@ pub fn tables(document: &Document, top: Top) -> Vec<Table> {
     }
 }
 
-/// A saved result as one HTML page. `read` gives the text of a source file, or says why there is none.
+/// A saved result as one HTML page. `read` returns the text of a source file, or why there is none.
 pub fn page(document: &Document, read: &dyn Fn(&str) -> Result<String, String>) -> String {
     match document {
         Document::Advice(of) => advice_page(of, read),

@@ -15,7 +15,7 @@ pub fn outcomes(outcomes: &[Outcome], width: usize, top: Top) -> String {
     headline(first) + &sections(&tables, width) + &of_policies(outcomes, width, top)
 }
 
-/// The same in short: what came out, and tables only where policies are compared or were asked for (`--by`).
+/// The same in short: the results, and tables only if policies are compared or the user requested them (`--by`).
 pub fn outcomes_screen(outcomes: &[Outcome], width: usize, top: Top) -> String {
     let Some(first) = outcomes.first() else {
         return NOTHING.to_string();
@@ -46,7 +46,7 @@ fn headline(first: &Outcome) -> String {
     text
 }
 
-/// Which policy takes least time, and how often what misses under it.
+/// The policy that takes least time, and how often each cache misses under it.
 fn result(outcomes: &[Outcome]) -> String {
     let Some(best) = outcomes.iter().min_by_key(|outcome| outcome.time_ns.wall) else {
         return String::new();

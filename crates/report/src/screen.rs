@@ -1,6 +1,6 @@
 //! The advice on one screen: the subject, the things to do, the rest, the parts of the time.
 //!
-//! At most 30 lines of 80 columns: tables are for those who ask for them ([`crate::advice`]).
+//! At most 30 lines of 80 columns: tables are available on request ([`crate::advice`]).
 
 use std::iter::once;
 
@@ -9,28 +9,28 @@ use results::{Advice, Native, Outcome, Todo, command_line, count, percent, short
 use crate::bar::bar;
 use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, unbroken, wrap};
 
-/// Things to do that are shown; and where a change is verified below them.
+/// How many things to do are shown; and how many if the verification of a change follows.
 const MOST: usize = 3;
 const BESIDE_VERIFIED: usize = 2;
-/// Lines are no longer, however wide the terminal is.
+/// The longest lines, however wide the terminal is.
 pub(crate) const WIDEST: usize = 80;
-/// Lines of a cause, and of what to do: fewer if there are several.
+/// Lines of a cause, and of the change: fewer if there are several.
 const LINES: usize = 3;
 const FEW_LINES: usize = 2;
-/// Lines of what else was looked at.
+/// Lines about everything else that was examined.
 const REST: usize = 4;
-/// With more things to do, what can be done instead is left to the tables.
+/// With more things to do, the alternatives are only in the tables.
 const INSTEAD: usize = 2;
 /// Columns of a bar of the whole time.
 const BAR: f64 = 24.0;
-/// A smaller part of the time has no bar.
+/// A smaller part of the time gets no bar.
 const SEEN: f64 = 0.005;
 
 /// The whole screen in at most `width` columns, without the closing lines that name files. The warning that a run broke off is
 /// one line of any length.
 pub fn screen(advice: &Advice, width: usize) -> String {
     let width = width.min(WIDEST);
-    // One line, however long: a reader of the first line alone has all of it.
+    // One line, whatever its length: a reader of only the first line gets all of it.
     let warning = advice.warning().map(|text| format!("{WARNING}{text}{WARNING:#}\n"));
     let mut text = warning.unwrap_or_default() + &headline(advice, width);
     let most = if advice.verified.is_some() {
@@ -48,7 +48,7 @@ pub fn screen(advice: &Advice, width: usize) -> String {
             more => format!("{more} more things to do are in --details. "),
         };
     }
-    // Results of older versions have a verdict alone.
+    // Results of older versions have only a verdict.
     rest += match advice.otherwise.is_empty() {
         true => &advice.verdict,
         false => &advice.otherwise,
@@ -60,7 +60,7 @@ pub fn screen(advice: &Advice, width: usize) -> String {
     text + &advice.base().map_or_else(String::new, |base| time(base, width))
 }
 
-/// The program, the machine, how much was looked at.
+/// The program, the machine, the amount of work examined.
 fn headline(advice: &Advice, width: usize) -> String {
     let command = command_line(once(&advice.program).chain(&advice.arguments));
     let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -90,7 +90,7 @@ fn headline(advice: &Advice, width: usize) -> String {
         .map_or_else(String::new, |native| clock(native, width))
 }
 
-/// The simulated time beside the clock's.
+/// The simulated time compared with the clock's.
 fn clock(native: &Native, width: usize) -> String {
     lines(&clock_in_words(native), "", width, FEW_LINES)
 }
@@ -130,7 +130,7 @@ fn item(number: usize, todo: &Todo, all: usize, width: usize) -> String {
     let start = format!("{number}. ");
     let room = width.saturating_sub(start.len() + share.len() + 2);
     let with_kind = format!("{what}: {}", todo.kind);
-    // If that is too long, the kind stands before the sentence: names are worth more whole.
+    // If that is too long, the kind stands before the sentence: whole names are more important.
     let (what, because) = match with_kind.chars().count() <= room {
         true => (with_kind, todo.because.clone()),
         false => (cut(&what, room), format!("{}: {}", todo.kind, todo.because)),
@@ -164,7 +164,7 @@ pub(crate) fn waits(todo: &Todo) -> &'static str {
     }
 }
 
-/// An action, and the time that it saves. A long text is cut, and never the number behind it.
+/// An action, and the time that it saves. A long text is cut, but never the number after it.
 fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> String {
     let start = format!("   {HEADING}{word}{HEADING:#} ");
     let room = width.saturating_sub(styled_columns(&start)).max(20);
@@ -173,7 +173,7 @@ fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> S
     while !fits(&shown) && shown.contains(' ') {
         let text = shown.trim_end_matches(" …");
         let mut kept = text.rfind(' ').unwrap_or(0);
-        // Words in brackets, and commands to type, are shown whole or not at all.
+        // Words in brackets, and commands to type, are shown completely or not at all.
         if let Some(open) = text[..kept].rfind(" (").filter(|open| !text[*open..kept].contains(')')) {
             kept = open;
         }
@@ -186,7 +186,7 @@ fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> S
     lines(&format!("{shown}: {saves}"), &start, width, most)
 }
 
-/// A gain, and how far it may be off, if that is known.
+/// A gain, and its possible error, if known.
 pub fn saves(gain: f64, range: Option<[f64; 2]>) -> String {
     let simulated = percent(gain);
     match range.map(|range| range.map(|part| part * 100.0)) {
@@ -252,7 +252,7 @@ pub fn time(outcome: &Outcome, width: usize) -> String {
     paragraph("", &text, width, PLAIN).trim_start().to_string()
 }
 
-/// The parts of the time that can be seen, the largest first, as fractions of the time in which cpus worked.
+/// The visible parts of the time, the largest first, as fractions of the time in which cpus worked.
 pub fn time_parts(outcome: &Outcome) -> Vec<(&'static str, f64)> {
     let time = &outcome.time_ns;
     let worked = time.worked().max(1) as f64;
@@ -320,7 +320,7 @@ mod tests {
             (time.busy, time.cache_stall, time.local_stall) = (100, 100, 100);
             (time.remote_stall, time.tlb_stall, time.imbalance, time.total) = (100, 100, 100, 600);
             let text = screen(&advice, 80);
-            // The saving of a change is there, however long the change is in words.
+            // The saving of a change is shown, however long its description is.
             assert!(text.contains("saves 10 to 40% (simulated: 25.0%)"), "{text}");
             // Two more lines name files.
             assert!(text.lines().count() <= 28, "{} lines:\n{text}", text.lines().count());

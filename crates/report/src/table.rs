@@ -1,7 +1,8 @@
 //! A table, described once: its title, its columns and their contents, its cells with their exact values, its notes.
 //!
-//! It is drawn as text ([`Table::text`], [`Table::section`], [`Table::facts`]) and as HTML ([`Table::html`]). A description
-//! knows nothing of either: a cell says what it is and how it is rounded for people, a column says what it holds.
+//! It is drawn as text ([`Table::text`], [`Table::section`], [`Table::facts`]) and as HTML ([`Table::html`]). A
+//! description is independent of both: a cell has its meaning and its rounding for people, a column has its kind of
+//! contents.
 
 mod cell;
 mod cells;
@@ -21,7 +22,7 @@ pub enum Role {
     Count,
     /// Fractions of a whole.
     Share,
-    /// How much more or less than something else; exactly, the ratio to that.
+    /// How much more or less than something else; its exact value is the ratio.
     Change,
     /// Nanoseconds.
     Time,
@@ -50,7 +51,7 @@ impl Role {
         }
     }
 
-    /// The unit of the exact values of its cells; empty for counts, fractions and cells that are no numbers.
+    /// The unit of the exact values of its cells; empty for counts, fractions and cells without numbers.
     fn unit(self) -> &'static str {
         match self {
             Role::Time => "ns",
@@ -67,16 +68,16 @@ impl Role {
     }
 }
 
-/// How a column is laid out where there is little room.
+/// The layout of a column if there is little room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// To the left, never cut.
     Left,
     /// To the right, never cut.
     Right,
-    /// To the left, cut in the middle where the table would be too wide.
+    /// To the left, cut in the middle if the table would be too wide.
     Cut,
-    /// To the left, broken into lines where the table would be too wide. The last column only.
+    /// To the left, broken into lines if the table would be too wide. The last column only.
     Wrap,
 }
 
@@ -84,7 +85,7 @@ pub enum Layout {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     role: Role,
-    /// The heading; empty if its cells speak for themselves.
+    /// The heading; empty if its cells need none.
     title: String,
     /// Its name in outputs in which every column needs one.
     name: String,
@@ -104,7 +105,7 @@ impl Column {
         }
     }
 
-    /// The same column, cut in the middle where the table would be too wide.
+    /// The same column, cut in the middle if the table would be too wide.
     pub fn cut(self) -> Column {
         Column {
             layout: Layout::Cut,
@@ -112,7 +113,7 @@ impl Column {
         }
     }
 
-    /// The same column, broken into lines where the table would be too wide.
+    /// The same column, broken into lines if the table would be too wide.
     pub fn wrap(self) -> Column {
         Column {
             layout: Layout::Wrap,
@@ -160,7 +161,7 @@ pub struct Table {
     /// How many rows.
     count: usize,
     notes: Vec<String>,
-    /// True if it continues under the title of the table before it.
+    /// True if it continues under the title of the previous table.
     continued: bool,
 }
 
@@ -190,7 +191,7 @@ impl Table {
         table
     }
 
-    /// The same table, under the title of the one before it.
+    /// The same table, under the title of the previous one.
     pub fn continued(self) -> Table {
         Table {
             continued: true,
@@ -245,7 +246,7 @@ impl Table {
         &self.cells
     }
 
-    /// True if it stands under the title of the table before it.
+    /// True if it continues under the title of the previous table.
     pub fn is_continued(&self) -> bool {
         self.continued
     }

@@ -41,7 +41,7 @@ pub enum Top {
 }
 
 impl Top {
-    /// The rows of a list that are shown; unless something else is asked for, those that are `seen`.
+    /// The rows of a list that are shown; by default those that are `seen`.
     fn of<T>(self, rows: &[T], seen: impl Fn(usize, &T) -> bool) -> Vec<&T> {
         let shown = rows.iter().enumerate().filter(|(at, row)| match self {
             Top::Usual => seen(*at, row),
@@ -51,7 +51,7 @@ impl Top {
         shown.map(|(_, row)| row).collect()
     }
 
-    /// A note of the rows that are not shown, if there are any. `small` says what they have in common where `Usual` are.
+    /// A note on the rows that are not shown, if any. `small` is their common property under `Usual`.
     fn note(self, table: &mut Table, left_out: usize, what: &str, small: &str) {
         let small = if self == Top::Usual { small } else { "" };
         match left_out {
@@ -70,7 +70,7 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
     }
     let mut tables = vec![advice::shares(advice)];
     let base = advice.base();
-    // An advice names the first entries of those that its baseline has.
+    // An advice names only the first entries of its baseline's.
     let longer = base.filter(|_| top != Top::Usual);
     let structures = longer.filter(|base| base.structures.is_some());
     let structures = structures.map_or_else(|| advice.structures.clone(), advise::worst_structures);
@@ -93,7 +93,7 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
         tables.push(causes::causes(&advice.causes, top));
     }
     if let Some(homes) = &advice.homes {
-        // If cpus hardly wait for other nodes, the verdict says so, and the data is in the JSON.
+        // If cpus hardly wait for other nodes, the verdict says so, and only the JSON has the data.
         if !homes.structures.is_empty() && homes.remote_share >= homes::MATTERS {
             tables.push(homes::remote(homes, top));
         }
@@ -132,7 +132,7 @@ pub fn of_outcomes(outcomes: &[Outcome], top: Top) -> Vec<Table> {
     tables
 }
 
-/// Those of the tables that have all runs in them.
+/// The tables that contain all runs.
 pub fn side_by_side(outcomes: &[Outcome]) -> Vec<Table> {
     if outcomes.is_empty() {
         return Vec::new();
@@ -159,7 +159,7 @@ fn classes(misses: &ClassTotals) -> String {
     classes.collect::<Vec<_>>().join(", ")
 }
 
-/// How a count changes; nothing if there was none before.
+/// The change of a count; empty if there was none before.
 fn changed(results::Change { before, after }: results::Change) -> Cell {
     let change = Cell::change(after as f64, before as f64);
     match before {
@@ -169,7 +169,7 @@ fn changed(results::Change { before, after }: results::Change) -> Cell {
     }
 }
 
-/// The size of a structure and how many blocks it is made of.
+/// The size of a structure and its number of blocks.
 pub fn sized(structure: &Structure) -> Cell {
     match (structure.bytes, structure.blocks) {
         (0, _) => Cell::empty(),

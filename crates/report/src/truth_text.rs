@@ -1,18 +1,18 @@
-//! Predictions held against the clock, as text.
+//! Predictions compared with the clock, as text.
 
 use anstyle::Style;
 use results::{Truth, TruthExperiment, TruthPair};
 
 use crate::table::{Cell, Column, Role, Table, Tone, paragraph};
 
-/// Ratios this near are at least of the right size.
+/// Ratios this near have at least the right magnitude.
 const SIZE: f64 = 2.0;
-/// So is the time of a run.
+/// The same for the time of a run.
 const TIME: f64 = 1.5;
-/// So many experiments are named.
+/// How many experiments are named.
 const EXPERIMENTS: usize = 3;
 
-/// The table, its sums, what missed, and where the range goes.
+/// The table, its sums, the misses, and where the range is used.
 pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
     let about = &truth.about;
     let title = format!(
@@ -38,7 +38,7 @@ pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
             range.least, range.most, range.pairs
         ));
     }
-    // A table that was measured beside other work says so.
+    // A table notes that it was measured beside other work.
     if about.load > 0.5 {
         text += &said(&format!(
             "{:.1} other processes were running as it began: run it again where nothing else does.",
@@ -125,7 +125,7 @@ pub fn sums(pairs: &[TruthPair]) -> String {
         .map(|(_, measured, predicted)| predicted / measured)
         .collect();
     let near = runs.iter().filter(|off| off.max(1.0 / **off) <= TIME).count();
-    // A clock on a shared machine does not give one number.
+    // A clock on a shared machine varies.
     let of_interval = |pair: &&&TruthPair| {
         let (least, most) = (
             pair.measured.least / TruthPair::NEAR,
@@ -152,7 +152,8 @@ pub fn of_again(pair: &TruthPair) -> String {
     ratios.join(", ")
 }
 
-/// The repeatability of the clock: if it is poor, even a perfect prediction would miss. None if nothing was measured again.
+/// The repeatability of the clock: if it is poor, even a perfect prediction would miss. None if no pair was measured
+/// again.
 pub fn again(pairs: &[TruthPair]) -> Option<String> {
     let off: Vec<f64> = pairs.iter().flat_map(TruthPair::off_again).collect();
     let within = |times: f64| off.iter().filter(|off| **off <= times).count();
@@ -197,7 +198,7 @@ pub fn sides(pair: &TruthPair) -> String {
     sides.join("; ")
 }
 
-/// Which changes of one figure of the machine would have the ratio within 20%. None if none was tried.
+/// The changes of one figure of the machine that would bring the ratio within 20%. None if none was tried.
 pub fn closed_by(pair: &TruthPair) -> Option<String> {
     let experiments = pair.experiments.as_ref()?;
     let said = |one: &TruthExperiment| format!("{} ({})", one.changed, number(one.ratio));

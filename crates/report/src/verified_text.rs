@@ -5,10 +5,10 @@ use results::{Verified, time};
 use crate::screen::WIDEST;
 use crate::table::{FAINT, PLAIN, heading, paragraph};
 
-/// The kernel's part is named if it changes the saving by so much.
+/// The kernel's part is named if it changes the saving by this much.
 const SEEN: f64 = 0.01;
 
-/// The predictions for a change beside the measurements, in at most `width` columns.
+/// The predictions for a change compared with the measurements, in at most `width` columns.
 pub fn verified(verified: &Verified, width: usize) -> String {
     let width = width.min(WIDEST);
     let mut text = heading(&format!("Verified: {}", verified.command));
@@ -20,8 +20,9 @@ pub fn verified(verified: &Verified, width: usize) -> String {
     text
 }
 
-/// Both figures: `predicted: 26.8% less time (both recorded and simulated: 43.1 ms -> 31.5 ms); measured: 24.0% less (range 22.1% to 25.0%, 9 rounds)`,
-/// and where the kernel works a good part of the time, what it is with that.
+/// Both figures: `predicted: 26.8% less time (both recorded and simulated: 43.1 ms -> 31.5 ms); measured: 24.0% less
+/// (range 22.1% to 25.0%, 9 rounds)`, and, if the kernel works a considerable part of the time, the figure that
+/// includes it.
 pub fn beside(verified: &Verified) -> String {
     let (predicted, measured, clock) = (&verified.predicted, verified.held_against(), &verified.measured);
     let times = |before, after| format!("{} -> {}", time(before), time(after));
@@ -45,7 +46,7 @@ pub fn beside(verified: &Verified) -> String {
     )
 }
 
-/// A sentence that says if they agree.
+/// A sentence that says whether they agree.
 pub fn agreement(verified: &Verified) -> String {
     let (predicted, measured) = (verified.predicted.ratio(), verified.held_against().ratio());
     let ratios =

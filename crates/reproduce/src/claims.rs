@@ -1,7 +1,7 @@
-//! What a paper concludes, held against what came out here.
+//! A paper's conclusions, compared with the results here.
 //!
-//! A conclusion is judged on every repetition that there is of a number: it is held if all of them agree with it, on both sides,
-//! and did not hold if none does. Where they part, it is undecided. One repetition alone is called so.
+//! A conclusion is judged on every repetition of a number: it held if all of them agree with it, on both sides, and did
+//! not hold if none does. If they disagree, it is undecided. A single repetition is marked as such.
 
 use serde::Deserialize;
 
@@ -16,17 +16,17 @@ pub struct Claim {
     pub row: String,
     /// `*`: the largest of the row, in each repetition.
     pub column: String,
-    /// The bounds are of the difference to this one, in the same repetition.
+    /// The bounds apply to the difference to this one, in the same repetition.
     pub minus: Option<Other>,
-    /// The bounds are of the ratio to this one, in the same repetition.
+    /// The bounds apply to the ratio to this one, in the same repetition.
     pub over: Option<Other>,
     pub least: f64,
     pub most: f64,
-    /// Where it does not hold: why, as an experiment or a number of the item shows.
+    /// If it does not hold: the reason, as an experiment or a number of the item shows.
     pub otherwise: Option<String>,
 }
 
-/// A number of the item beside the claim's; a row or column that is not named is the claim's own.
+/// A number of the item that the claim's is compared with; an omitted row or column is the claim's own.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Other {
@@ -34,32 +34,32 @@ pub struct Other {
     pub column: Option<String>,
 }
 
-/// In the place of a column.
+/// In place of a column.
 pub const LARGEST: &str = "*";
 
-/// What came of a conclusion.
+/// The outcome of a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Held,
     Failed,
-    /// It is so in some repetitions, of so many.
+    /// It holds in some repetitions of this many.
     Undecided {
         held: usize,
         of: usize,
     },
 }
 
-/// A conclusion of the paper, and what came of it here.
+/// A conclusion of the paper, and its outcome here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
     pub verdict: Verdict,
-    /// Of one repetition only: nothing is known of the spread.
+    /// From one repetition only: the spread is unknown.
     pub once: bool,
     pub text: String,
 }
 
 impl Verdict {
-    /// Of repetitions, `held` of which agree.
+    /// From repetitions, `held` of which agree.
     pub fn of(held: usize, of: usize) -> Verdict {
         match held {
             0 => Verdict::Failed,
@@ -70,7 +70,7 @@ impl Verdict {
 }
 
 impl Conclusion {
-    /// Of one run of everything.
+    /// From one run of everything.
     pub fn once(held: bool, text: String) -> Conclusion {
         Conclusion {
             verdict: Verdict::of(usize::from(held), 1),
@@ -96,17 +96,17 @@ impl Conclusion {
     }
 }
 
-/// Whether a note of a section is a conclusion.
+/// Returns true if a note of a section is a conclusion.
 pub fn is_conclusion(note: &str) -> bool {
     ["held", "did not hold", "undecided", "not judged"]
         .iter()
         .any(|word| note.starts_with(word))
 }
 
-/// Claims whose rows and columns are among the lines, in words. That a number is missing may be a result (nothing gains); where
-/// it is none, the claim is not judged.
+/// Claims whose rows and columns are among the lines, in words. A missing number may be a result (nothing gains); where
+/// it is not, the claim is not judged.
 pub fn notes(claims: &[Claim], lines: &[Line], missing_is_result: bool) -> Vec<String> {
-    // Another view of an item (live, one program of several) has none of the numbers that its claims are about.
+    // Another view of an item (live, one of several programs) has none of its claims' numbers.
     let found = claims.iter().any(|claim| claim.of(lines).is_some());
     let judged = claims.iter().filter_map(|claim| {
         let Some(several) = claim.of(lines) else {
@@ -144,7 +144,7 @@ fn numbers(lines: &[Line], row: &str, column: &str) -> Option<Several> {
 }
 
 impl Claim {
-    /// What it is judged on. `None`: the lines lack its row or column.
+    /// The numbers that it is judged on. `None`: the lines lack its row or column.
     fn of(&self, lines: &[Line]) -> Option<Several> {
         let own = numbers(lines, &self.row, &self.column)?;
         let with = |other: &Other, compared: fn(f64, f64) -> f64| {
@@ -182,7 +182,7 @@ impl Claim {
         format!("{}; {}{compared}", self.row, column(&self.column))
     }
 
-    /// What a file must keep: bounds in order, one comparison at most.
+    /// The requirements of every file: bounds in order, one comparison at most.
     pub fn check(&self) -> Result<(), String> {
         if self.least.is_nan() || self.most.is_nan() || self.least > self.most {
             return Err(format!("`{}` has bounds of {} to {}", self.says, self.least, self.most));
@@ -199,7 +199,7 @@ impl Claim {
         std::iter::once(self.column.as_str()).chain(others.filter_map(|other| other.column.as_deref()))
     }
 
-    /// What came of it.
+    /// Its outcome.
     pub fn conclusion(&self, several: &Several) -> Conclusion {
         let within = |value: &f64| (self.least..=self.most).contains(value);
         let held = several.0.iter().filter(|value| value.as_ref().is_ok_and(within));
@@ -256,7 +256,7 @@ mod tests {
             "did not hold: it gains up to 45 percent (clovertown; gain): 91.0, of 22.5 to 90.0. A miss costs more here"
         );
         assert!(said(&[22.0, 23.0, 24.0]).starts_with("undecided, held in 2 of 3: "));
-        // The other side counts as much.
+        // The other side counts equally.
         assert!(said(&[1.0, 1.0]).starts_with("did not hold: "));
         // One repetition has no spread.
         assert!(said(&[30.0]).starts_with("held in the one run: "));
@@ -288,7 +288,7 @@ mod tests {
             |text: &str| -> Claim { toml::from_str(&format!("says = \"x\"\nrow = \"saved\"\n{text}")).unwrap() };
         let lines = lines(&[("1", &[5.0, 9.0]), ("4", &[4.0, 10.0]), ("8", &[3.0, 6.0])]);
         let note = |text: &str| notes(&[claim(text)], &lines, false).remove(0);
-        // The medians alone would say so.
+        // The medians alone would agree.
         assert_eq!(
             note("column = \"1\"\nminus = { column = \"4\" }\nleast = 0.0\nmost = 1e9"),
             "undecided, held in 1 of 2: x (saved; 1 minus 4): -1.00 to 1.00, of at least 0.00"

@@ -1,4 +1,4 @@
-//! What a simulation counted, as the rows of the paper's tables of cache misses.
+//! The counts of a simulation, as the rows of the paper's tables of cache misses.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub fn percent_saved(before: f64, after: f64) -> f64 {
 const THOUSAND: f64 = 1000.0;
 
 impl Counts {
-    /// Of a simulation with classes, and what the program said of its threads.
+    /// From a simulation with classes, and the program's own report of its threads.
     pub fn of(outcome: &results::Outcome, said: &Said) -> Result<Counts, String> {
         let level = |level: u8| outcome.caches.iter().filter(move |cache| cache.level == level);
         let l1_misses = level(1).map(|cache| cache.misses).sum();
@@ -51,9 +51,9 @@ impl Counts {
         })
     }
 
-    /// One row of a table. Rates are in percent: of the first level, of all fetches and data references; of
-    /// the second, of what it was asked for (the paper does not say so, but its rates are these:
-    /// README of `papers/philbin96`). What is saved is saved of the misses of `first`.
+    /// One row of a table. Rates are in percent: of the first level, of all fetches and data references; of the second,
+    /// of its accesses (the paper does not say so, but its rates fit this: README of `papers/philbin96`). Savings are
+    /// relative to the misses of `first`.
     pub fn measure(&self, measure: Measure, first: &Counts) -> Result<f64, String> {
         let fetches = || {
             self.instructions

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors, and what to do about them.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Grids: programs by numbers of cpus by policies of placing pages (Bugnion96, its figures and table 2).
 //!
-//! A *cell* is one program, as one compiler built it, with so many threads. It is recorded once and simulated on the
-//! machines of the item, with as many cpus, under all policies; what is counted is its steady phase. A *bar* is one of the
+//! A *cell* is one program, as one compiler built it, with this many threads. It is recorded once and simulated on the
+//! machines of the item, with as many cpus, under all policies; its steady phase is counted. A *bar* is one of the
 //! cell's builds and policies, as the figures draw them side by side.
 
 mod bars;
@@ -21,16 +21,17 @@ use crate::paper::Item;
 use crate::programs::Programs;
 use crate::reproduce::{Reproduction, Section};
 
-/// What an item of this kind is of.
+/// The contents of an item of this kind.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
     pub view: View,
     pub programs: Vec<String>,
     pub cpus: Vec<u32>,
-    /// Which of them are run unless all are asked for.
+    /// The cells that run by default.
     pub usual: Usual,
-    /// What is simulated of each cell; more than the bars need where another item needs it too, so that both find it.
+    /// The policies simulated for each cell; more than the bars need if another item needs them, so that both share the
+    /// result.
     pub policies: Vec<Name>,
     #[serde(rename = "machine")]
     pub machines: Vec<Variant>,
@@ -40,20 +41,20 @@ pub struct Grid {
     pub gains: Vec<Gain>,
     #[serde(rename = "check", default)]
     pub checks: Vec<Check>,
-    /// Whether each bar's speedup over one cpu is reported.
+    /// True if each bar's speedup over one cpu is reported.
     #[serde(default)]
     pub speedups: bool,
 }
 
-/// How the numbers are put.
+/// How the numbers are presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
-    /// Where time goes, what memory costs an instruction, what occupies the bus.
+    /// The parts of the time, memory's cost per instruction, the bus's traffic.
     Breakdown,
-    /// Combined execution times, and what one bar gains over another.
+    /// Combined execution times, and the gain of one bar over another.
     Bars,
-    /// Which pages each cpu touches, in the order of addresses.
+    /// The pages that each cpu touches, in the order of addresses.
     Pages,
     /// The same in the order in which hints are given.
     ColoringOrder,
@@ -66,7 +67,7 @@ pub struct Usual {
     pub cpus: Vec<u32>,
 }
 
-/// A machine, or what it would be with another external cache.
+/// A machine, possibly with another external cache.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -100,7 +101,7 @@ impl Grid {
 pub struct Gain {
     pub of: String,
     pub over: String,
-    /// What the paper's text says of it.
+    /// The gain as the paper's text states it.
     #[serde(default)]
     pub paper: Vec<Said>,
 }
@@ -114,21 +115,21 @@ pub struct Said {
     pub section: String,
 }
 
-/// A conclusion of the paper, to be held against what comes out.
+/// A conclusion of the paper, to be compared with the results.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Check {
-    /// Gains of the text are those here, but for a part of them on either side.
+    /// The text's gains are reached here, within this part of them on either side.
     Reached { within: f64 },
-    /// A bar is nowhere slower than the best of some others, but for a part of their time.
+    /// A bar is nowhere slower than the best of some others, within a part of their time.
     NeverBehind {
         of: String,
         others: Vec<String>,
         within: f64,
     },
-    /// What a bar gains over another is more with most cpus than with fewest.
+    /// The gain of a bar over another is larger with most cpus than with fewest.
     Grows { program: String, of: String, over: String },
-    /// A bar is so many times as fast as another, with each of these numbers of cpus.
+    /// A bar is this many times as fast as another, with each of these numbers of cpus.
     Between {
         /// In words: `gains nothing`.
         says: String,
@@ -141,7 +142,8 @@ pub enum Check {
         /// Why not, where it did not hold.
         otherwise: Option<String>,
     },
-    /// The rating of the whole suite with so many cpus gains so many percent, but for a part of that gain on either side.
+    /// The rating of the whole suite with this many cpus gains this many percent, within a part of that gain on either
+    /// side.
     Rated {
         cpus: u32,
         of: String,
@@ -158,12 +160,12 @@ pub enum Check {
         of: String,
         others: Vec<String>,
     },
-    /// The bus is occupied for so many percent or more in so many of the programs.
+    /// The bus is occupied for at least this many percent in this many of the programs.
     Busy { cpus: u32, percent: f64, programs: usize },
 }
 
 impl Grid {
-    /// What every file must keep.
+    /// The requirements of every file.
     pub(crate) fn check(&self) -> Result<(), String> {
         let bar = |name: &String| match self.bars.iter().any(|bar| bar.name == *name) {
             true => Ok(()),
@@ -248,7 +250,7 @@ impl Grid {
 }
 
 impl Variant {
-    /// The machine with so many cpus.
+    /// The machine with this many cpus.
     fn machine(&self, cpus: u32) -> Result<Machine, ReproduceError> {
         let mut machine = machine::load(&self.preset)?.with_cpus(cpus)?;
         if let Some(outermost) = machine.caches.iter_mut().max_by_key(|cache| cache.level) {
@@ -277,7 +279,7 @@ impl Reproduction<'_> {
         Ok(())
     }
 
-    /// The programs and numbers of cpus that are asked for, program by program.
+    /// The requested programs and numbers of cpus, program by program.
     pub(crate) fn places(&self, grid: &Grid) -> Vec<(String, u32)> {
         let options = self.options;
         let pick = |asked: bool, all, usual| if asked || options.full { all } else { usual };

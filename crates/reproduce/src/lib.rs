@@ -1,8 +1,8 @@
 //! The papers' tables and figures, and the same numbers from here.
 //!
-//! What a paper printed is data, in `papers/`; how each number is had here is data too: which program, which version,
-//! at which size. Counts come from the simulator fed with references of real programs, times from running them.
-//! The way in is [`Reproduction`].
+//! The numbers in a paper are data, in `papers/`; the way to get each number here is data too: the program, its
+//! version, its size. Counts come from the simulator, fed with references of real programs; times come from running the
+//! programs. The entry point is [`Reproduction`].
 #![forbid(unsafe_code)]
 
 mod claims;

@@ -13,9 +13,9 @@ pub struct Line {
     pub column: String,
     /// None where the paper prints no number (a curve of a figure, a dash).
     pub paper_value: Option<f64>,
-    /// None where it cannot be had; `reason` says why.
+    /// None if it is unavailable; `reason` says why.
     pub value: Option<f64>,
-    /// What each repetition came to, the least first, where there are several; `value` is their median.
+    /// The result of each repetition, the least first, if there are several; `value` is their median.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<f64>,
     /// Ours over the paper's; none where either is missing or the paper's is 0.
@@ -23,10 +23,10 @@ pub struct Line {
     pub unit: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the claims of an item are judged on: a number, or why there is none, of each repetition.
+    /// The basis for the claims of an item: a number, or why there is none, of each repetition.
     #[serde(skip)]
     several: Several,
-    /// What was run for it.
+    /// The command that was run for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Line {
         }
     }
 
-    /// The median of several beside the paper's.
+    /// The median of several, compared with the paper's.
     pub fn of_several(place: Place, paper_value: Option<f64>, several: &Several) -> Line {
         let several = several.clone().finite();
         let each = match several.0.len() {
@@ -86,14 +86,14 @@ impl Line {
         &self.several
     }
 
-    /// The same, with what was run for it.
+    /// The same, with the command that was run for it.
     pub fn of_run(mut self, run: &str) -> Line {
         self.run = Some(run.to_string());
         self
     }
 }
 
-/// Where a number stands.
+/// The place of a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub paper: &'static str,

@@ -1,4 +1,4 @@
-//! What a null thread costs (Philbin96, section 4.1, Table 1).
+//! The cost of a null thread (Philbin96, section 4.1, Table 1).
 
 use std::hint::black_box;
 

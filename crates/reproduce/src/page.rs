@@ -7,7 +7,8 @@
 //! <!-- end of table3 -->
 //! ```
 //!
-//! Each mark is a line of its own; in a block of code it is no mark. All that is between them is replaced; nothing else of the page changes.
+//! Each mark is on its own line; in a block of code it does not count. Everything between the marks is replaced;
+//! nothing else of the page changes.
 
 use std::fmt::Write;
 
@@ -16,13 +17,13 @@ use crate::line::Line;
 use crate::reproduce::Section;
 use crate::text::{number, ratio, spread};
 
-/// Columns of a table beside its first; where it would have more, each number is a row of its own.
+/// Columns of a table beside its first; if it would have more, each number gets its own row.
 const MOST_BESIDE: usize = 20;
 
-/// Notes that are shown; more are folded away.
+/// How many notes are shown; further ones are folded away.
 const MOST_NOTES: usize = 6;
 
-/// Which of a page's parts cannot be written, and why.
+/// The part of a page that cannot be written, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
     #[error("the part `{begin}` has no end; write `{end}` after it")]
@@ -33,10 +34,10 @@ pub enum PageError {
     Missing { item: String, begin: String, end: String },
 }
 
-/// What a part says of how it was made.
+/// How a part was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// As it was typed, but for the page.
+    /// As typed, except for the page.
     pub command: String,
     /// `2026-11-28`.
     pub date: String,
@@ -114,12 +115,12 @@ fn around<'p>(page: &'p str, paper: &str, item: &str) -> Result<(&'p str, &'p st
     }
 }
 
-/// Whether the page can take an item.
+/// Checks that the page can take an item.
 pub fn has_part(page: &str, paper: &str, item: &str) -> Result<(), PageError> {
     around(page, paper, item).map(|_| ())
 }
 
-/// What stands between the marks: how it was made, the table, the notes.
+/// The text between the marks: how it was made, the table, the notes.
 fn part(section: &Section, made: &Made) -> String {
     let mut text = format!(
         "*`{}`, {}, {}, commit {}.*\n\n",
@@ -164,7 +165,7 @@ fn table(section: &Section) -> String {
         "" | "each" => String::new(),
         unit => format!("In {unit}.\n\n"),
     };
-    // Of columns that are not the paper's there is one number.
+    // A column that is not the paper's has one number.
     let of_paper = |column: &str| {
         let mut own = section.lines.iter().filter(|line| line.column == column);
         own.any(|line| line.paper_value.is_some())
@@ -244,7 +245,7 @@ fn row(text: &mut String, cells: impl IntoIterator<Item = String>) {
     text.push_str("|\n");
 }
 
-/// Signs that Markdown would take for its own.
+/// Escapes characters that Markdown would interpret.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }

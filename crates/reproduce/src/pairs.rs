@@ -1,4 +1,4 @@
-//! Figures of times with cache slots and without (Ding11, figures 5, 7, 9 and 11), measured where page colors are real.
+//! Figures of times with cache slots and without (Ding11, figures 5, 7, 9 and 11), measured if page colors work here.
 
 use live::discovery::{Unknown, discover};
 use live::{Colors, Source};
@@ -47,7 +47,7 @@ impl Reproduction<'_> {
                 }),
             });
         }
-        // Round by round: whatever else the machine did in a round met both.
+        // Round by round: other load on the machine in a round affected both.
         let mut rows = |name: &str, unit: &str, value: &dyn Fn(f64, f64) -> f64| {
             let paper = item.rows.iter().find(|row| row.name == name);
             for (index, (column, pair)) in item.columns.iter().zip(&pairs).enumerate() {
@@ -137,7 +137,7 @@ impl Reproduction<'_> {
                 run: 2 * round,
                 runs: 2 * rounds,
             });
-            // Who goes first changes, so that whatever the machine does meets both alike.
+            // The order alternates, so that other load on the machine affects both alike.
             let (mut one, mut other) = ((&plain, &mut pair.without), (&slots, &mut pair.with));
             if round % 2 == 1 {
                 std::mem::swap(&mut one, &mut other);

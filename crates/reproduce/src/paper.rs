@@ -9,7 +9,7 @@ use crate::papers::About;
 use crate::region_items::Regions;
 use crate::traces::Traces;
 
-/// A paper and what of it is reproduced.
+/// A paper and its reproduced items.
 #[derive(Clone, Debug)]
 pub struct Paper {
     pub name: &'static str,
@@ -32,23 +32,23 @@ pub struct Item {
     pub columns: Vec<String>,
     #[serde(rename = "row", default)]
     pub rows: Vec<Row>,
-    /// Which version of the program stands for a column (of counts) or a row (of times).
+    /// The program version for a column (of counts) or a row (of times).
     #[serde(rename = "run", default)]
     pub runs: Vec<Run>,
     #[serde(flatten)]
     pub job: Job,
-    /// The row against which the others are a speedup.
+    /// The row that speedups are relative to.
     pub baseline: Option<String>,
-    /// Threads that are forked, of a table of overheads.
+    /// Threads that are forked, for a table of overheads.
     pub threads: Option<u64>,
-    /// The item with the simulated counts of the same runs, of a figure of pairs.
+    /// The item with the simulated counts of the same runs, for a figure of pairs.
     pub counts: Option<String>,
-    /// What of the numbers the paper's text says, where they are drawn and not printed.
+    /// The numbers in the paper's text, if they are drawn and not printed.
     pub says: Option<String>,
-    /// Sizes by the cache that has the colors, the smallest first, of a figure of pairs.
+    /// Sizes by the cache that has the colors, the smallest first, for a figure of pairs.
     #[serde(rename = "scale", default)]
     pub scales: Vec<Scale>,
-    /// What the paper concludes of its numbers; of grids and traces, those have them.
+    /// The paper's conclusions from its numbers; grids and traces have their own.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
     /// Programs by cpus by policies.
@@ -57,11 +57,11 @@ pub struct Item {
     pub traces: Option<Traces>,
     /// Threads that follow their data, simulated over several recordings.
     pub regions: Option<Regions>,
-    /// Why its numbers cannot be had here; in a table of traces, those of rows that are of no bar.
+    /// Why its numbers are unavailable here; in a table of traces, those of rows without a bar.
     pub absent: Option<String>,
 }
 
-/// Where the numbers come from.
+/// The origin of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -77,7 +77,7 @@ pub enum Kind {
     Saved,
     /// Times with slots and without, measured here, for each number of threads.
     Pairs,
-    /// What it costs to give a data set a slot, measured here.
+    /// The cost of giving a data set a slot, measured here.
     Slots,
     /// Programs by numbers of cpus by policies, simulated on the paper's machines.
     Grid,
@@ -85,7 +85,7 @@ pub enum Kind {
     Traces,
     /// Threads that follow their data from cache to cache, simulated on the paper's machines.
     Regions,
-    /// What cannot be had here: the paper's numbers alone, and why.
+    /// Unavailable here: only the paper's numbers, and why.
     Absent,
 }
 
@@ -101,13 +101,13 @@ pub struct Scale {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Row {
     pub name: String,
-    /// The paper's, in the order of the columns; an empty text where it has none.
+    /// The paper's, in the order of the columns; an empty text if it has none.
     #[serde(default)]
     values: Vec<Cell>,
     pub measure: Option<Measure>,
     /// Set where the number is in the paper's text and not in its table.
     pub source: Option<String>,
-    /// The row that this one is a speedup over, where it is not the table's.
+    /// The row that this one is a speedup over, if it is not the table's.
     pub baseline: Option<String>,
     #[serde(flatten)]
     pub job: Job,
@@ -120,7 +120,7 @@ enum Cell {
     Nothing(String),
 }
 
-/// What of a simulation a row is.
+/// The measure of a simulation in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -133,7 +133,7 @@ pub enum Measure {
     L2Compulsory,
     L2Capacity,
     L2Conflict,
-    /// Percent of the first column's references that are gone; and of its misses, of all and of a class.
+    /// Percent of the first column's references that are saved; and of its misses, of all and of a class.
     ReferencesSaved,
     L1Saved,
     L2Saved,
@@ -144,7 +144,7 @@ pub enum Measure {
     Bins,
 }
 
-/// A program and how large it is run.
+/// A program and the size at which it is run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Job {
     pub program: Option<String>,
@@ -168,7 +168,7 @@ pub struct Size {
 pub enum Grows {
     /// With its square: the size is the side of a matrix.
     Side,
-    /// With itself.
+    /// In proportion to it.
     Bytes,
 }
 
@@ -180,15 +180,15 @@ pub struct Run {
     pub version: Option<String>,
     /// Why there is no such version.
     pub absent: Option<String>,
-    /// Of a threaded version: the hints of each thread. A block's dimensions then add up to the cache.
+    /// For a threaded version: the hints of each thread. A block's dimensions then add up to the cache.
     pub hints: Option<u64>,
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Instead of `arguments`, for the paper's whole size where that takes hours.
+    /// Instead of `arguments`, for the paper's full size if that takes hours.
     pub full: Option<Vec<String>>,
 }
 
-/// The file of an item is wrong: a defect of this program, not of its user.
+/// An item's file is wrong: a defect of this program, not an error of its user.
 #[derive(Debug, Error)]
 #[error("papers/{paper}/{item}.toml: {what}")]
 pub struct Malformed {
@@ -217,7 +217,7 @@ pub(crate) fn item(paper: &'static str, name: &str, text: &str) -> Result<Item, 
 }
 
 impl Item {
-    /// What every file must keep, so that nothing else has to ask.
+    /// The requirements of every file, checked once here.
     fn check(&self) -> Result<(), String> {
         for row in &self.rows {
             if !row.values.is_empty() && row.values.len() != self.columns.len() {
@@ -274,7 +274,7 @@ impl Item {
         if (self.kind == Kind::Regions) != self.regions.is_some() {
             return Err("an item of regions, and only one, has [regions]".to_string());
         }
-        // Columns of speedups are made of the table's, and so are those of what was measured live.
+        // Columns of speedups are made from the table's, and so are those of live measurements.
         let is_column =
             |name: &str| self.kind == Kind::Times || name == LARGEST || self.columns.iter().any(|of| of == name);
         for claim in &self.claims {
@@ -290,7 +290,7 @@ impl Item {
 }
 
 impl Row {
-    /// Whether the paper has no such row: it is there to explain the others.
+    /// Returns true if the paper lacks this row, which explains the others.
     pub fn is_ours(&self) -> bool {
         self.values.is_empty()
     }
@@ -305,8 +305,8 @@ impl Row {
 }
 
 impl Size {
-    /// The size at which data has the same ratio to a cache of `cache` bytes as the paper's to its
-    /// cache of `then` bytes. Caches count in powers of two, and never for less than the paper's.
+    /// The size at which data has the same ratio to a cache of `cache` bytes as the paper's to its cache of `then`
+    /// bytes. Caches are rounded to powers of two, and count at least as the paper's.
     pub fn grown(&self, cache: u64, then: u64) -> u64 {
         let times = (cache as f64 / then.max(1) as f64).max(1.0);
         let doublings = times.log2().round();

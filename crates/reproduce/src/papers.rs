@@ -1,5 +1,5 @@
-//! The papers whose tables and figures are here as data. A further one is its folder in `papers/` and its entry in
-//! [`PAPERS`]: command line, manual, completions and refusals follow from what its files say.
+//! The papers whose tables and figures are here as data. A further one needs its folder in `papers/` and its entry in
+//! [`PAPERS`]: command line, manual, completions and refusals follow from its files.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::traces::Workload;
 /// A paper's files, as they are compiled in.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// The name of its folder, by which it is asked for.
+    /// The name of its folder, by which the user requests it.
     pub name: &'static str,
     /// `paper.toml`.
     pub about: &'static str,
@@ -39,7 +39,7 @@ pub const PAPERS: &[Source] = &[
     paper!("lee12": "figure9" "overhead" "figure17" "figure18" "figure21" "figure24" "server" "figure25" "programs"),
 ];
 
-/// What is said of a paper as a whole.
+/// The description of a paper as a whole.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
@@ -48,24 +48,24 @@ pub struct About {
     pub year: u16,
     /// The preset of the machine that its counts are simulated on.
     pub machine: String,
-    /// The options that its items take beside those of all papers.
+    /// The options of its items besides those of all papers.
     pub options: Vec<Choice>,
-    /// What its sizes are, where it does not take [`Choice::Size`].
+    /// The meaning of its sizes, if it does not take [`Choice::Size`].
     pub sizes: Option<String>,
     /// Of a paper with traces: its workloads.
     #[serde(rename = "workload", default)]
     pub workloads: Vec<Workload>,
     /// The items that can be drawn.
     pub drawn: Vec<String>,
-    /// What `--full` does beside more rounds.
+    /// The effect of `--full` besides more rounds.
     pub full: Option<String>,
-    /// A sentence for the manual: what is different about it.
+    /// A sentence for the manual: the paper's peculiarities.
     pub note: Option<String>,
     /// Command lines for the manual, from the item on.
     pub examples: Vec<String>,
 }
 
-/// What can be chosen of some papers only.
+/// Options that only some papers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
@@ -77,7 +77,7 @@ pub enum Choice {
 }
 
 impl Source {
-    /// What is said of the paper as a whole.
+    /// The description of the paper as a whole.
     pub fn about(&self) -> Result<About, Malformed> {
         let about: Result<About, _> = toml::from_str(self.about);
         about.map_err(|error| Malformed::new(self.name, "paper", error.to_string()))
@@ -95,14 +95,14 @@ impl Source {
         Ok(paper)
     }
 
-    /// Whether all of its items can be drawn, by what is said of it.
+    /// Returns true if all of its items can be drawn, by its description.
     pub fn draws_all(&self, about: &About) -> bool {
         about.drawn.len() == self.items.len()
     }
 }
 
 impl Paper {
-    /// What is said of the paper holds for its items.
+    /// Checks that the paper's description holds for its items.
     fn check(&self) -> Result<(), String> {
         let drawn = self.items.iter().filter(|item| item.is_drawn()).map(|item| &item.name);
         if !drawn.eq(&self.about.drawn) {
@@ -157,14 +157,14 @@ impl Choice {
 }
 
 impl Item {
-    /// Of recorded programs that run alone: their names.
+    /// For recorded programs that run alone: their names.
     pub fn programs(&self) -> Option<Vec<&str>> {
         let programs = &self.regions.as_ref()?.programs;
         let names = programs.iter().map(|program| program.name.as_str());
         (!programs.is_empty()).then(|| names.collect())
     }
 
-    /// Whether there is a picture of it: times over block sizes, grids, and `memlat` over sizes.
+    /// Returns true if it can be drawn: times over block sizes, grids, and `memlat` over sizes.
     pub fn is_drawn(&self) -> bool {
         let of_regions = || self.regions.as_ref().is_some_and(|regions| regions.is_drawn());
         matches!(self.kind, Kind::Blocks | Kind::Grid) || of_regions()
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// What the paper's text says of its tables, in its own words and numbers.
+    /// The statements of the paper's text about its tables, in its own words and numbers.
     #[test]
     fn the_text_agrees_with_the_tables() {
         let paper = read("philbin96");
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((capacity(0) / capacity(1) * 10.0).round(), 23.0);
     }
 
-    /// What the text of sections 4.2 and 4.3 says of figures that are drawn without numbers.
+    /// The statements of sections 4.2 and 4.3 about figures that are drawn without numbers.
     #[test]
     fn the_text_of_ding11_is_all_that_its_figures_print() {
         let paper = read("ding11");
@@ -282,10 +282,10 @@ mod tests {
         assert_eq!(printed("figure13"), expected(&[("64K", 2.0)]));
     }
 
-    /// Table 2 against itself and against what sections 7 and 8 say of it.
+    /// Table 2 compared with itself and with sections 7 and 8.
     #[test]
     fn table_2_of_bugnion96_adds_up() {
-        // What SPEC took as the SparcStation10's seconds, in the order of the table.
+        // SPEC's seconds of the SparcStation10, in the order of the table.
         const REFERENCE: [f64; 10] = [3700., 8600., 1400., 2400., 2500., 2200., 4100., 2100., 9600., 3000.];
         let paper = read("bugnion96");
         let table = paper.items.iter().find(|item| item.name == "table2").unwrap();
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(tenth(of("SPEC95fp", "CDPC 8P") / of("SPEC95fp", "CDPC 1P")), 4.2);
     }
 
-    /// What the text gives in numbers of figures 6 to 9, and that items which share cells ask for the same ones.
+    /// The numbers in the text about figures 6 to 9; and items that share cells request the same ones.
     #[test]
     fn the_text_of_bugnion96_is_all_that_its_figures_print() {
         let paper = read("bugnion96");

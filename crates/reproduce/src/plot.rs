@@ -1,4 +1,5 @@
-//! Figures as pictures (SVG) for the book: what they share, and that of times over block sizes; grids draw themselves.
+//! Figures as pictures (SVG) for the book: the common part, and the figure of times over block sizes; grids draw
+//! themselves.
 
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
@@ -18,7 +19,7 @@ pub(crate) const BLUE: RGBColor = RGBColor(31, 111, 178);
 pub(crate) const PANEL: (u32, u32) = (410, 285);
 const TITLE: u32 = 30;
 
-/// A picture of panels of one size, so many in a row. White is behind it, for a page may be dark.
+/// A picture of panels of one size, this many in a row. It has a white background, because a page may be dark.
 pub(crate) fn picture(
     title: &str,
     (panels, across): (usize, usize),
@@ -44,10 +45,10 @@ pub(crate) fn picture(
     svg
 }
 
-/// A chart whose scale begins at zero, so that what looks flat is flat.
+/// A chart whose scale begins at zero, so that a flat curve looks flat.
 pub(crate) struct Axes<'t> {
     pub title: &'t str,
-    /// What the places 0, 1, 2 and so on of the axis below are called.
+    /// The labels of the places 0, 1, 2 and so on of the horizontal axis.
     pub marks: Vec<String>,
     pub below: &'t str,
     /// Room before the first place and after the last.
@@ -95,7 +96,7 @@ pub(crate) fn legend(area: &Area, keys: impl IntoIterator<Item = (String, RGBCol
     Ok(())
 }
 
-/// A section's drawing. Of times: one panel for each curve that has numbers; `None` if no curve has two.
+/// A section's drawing. For times: one panel for each curve that has numbers; `None` if no curve has two.
 pub fn plot(section: &Section) -> Option<String> {
     if section.drawing.is_some() {
         return section.drawing.clone();

@@ -1,4 +1,4 @@
-//! The programs of `workloads/`: where they are, how one is run, and what it prints.
+//! The programs of `workloads/`: their places, how to run one, and its output.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use serde::Deserialize;
 
 use crate::error::ReproduceError;
 
-/// Who wants other programs says where they are.
+/// The variable that names another folder of programs.
 const ENVIRONMENT: &str = "DOMICILE_WORKLOADS";
 /// Beside the executable, after `make install`.
 const INSTALLED: &str = "../libexec/domicile/workloads";
 /// In the source tree that this was built from.
 const BUILT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/build");
-/// How far apart recordings of one program lie: a whole number of pages, and of no block or cache.
+/// The distance between recordings of one program: a whole number of pages, and no multiple of a block or cache.
 const ELSEWHERE: usize = 77 << 12;
-/// More than a program has to say.
+/// The longest output that is read.
 const SAID_MAX: u64 = 1 << 20;
 
 /// The folder of the programs.
@@ -43,7 +43,7 @@ pub struct Program {
     pub environment: Vec<(String, String)>,
 }
 
-/// The line of JSON that a program prints; what it has besides is not looked at.
+/// The line of JSON that a program prints; other fields are ignored.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Said {
     pub program: String,
@@ -59,15 +59,15 @@ pub struct Said {
 }
 
 impl Said {
-    /// Processor seconds, as the paper reports them; clock seconds of a program that does not say them.
+    /// Processor seconds, as the paper reports them; clock seconds for a program that does not print them.
     pub fn time(&self) -> f64 {
         self.cpu_seconds.unwrap_or(self.seconds)
     }
 }
 
 impl Programs {
-    /// Looks in `given`, or else where `DOMICILE_WORKLOADS` says, beside this executable, and in the
-    /// source tree. That there is such a folder says nothing yet of what is in it.
+    /// Searches `given`, or else the folder in `DOMICILE_WORKLOADS`, beside this executable, and in the source tree.
+    /// The folder's existence does not guarantee its contents.
     pub fn find(given: Option<&Path>) -> Result<Programs, ReproduceError> {
         let executable = std::env::current_exe().ok().and_then(|path| path.canonicalize().ok());
         let places = places(
@@ -85,7 +85,7 @@ impl Programs {
         }
     }
 
-    /// A program that has no versions, for the clock.
+    /// A program without versions, for the clock.
     pub fn bare(&self, name: &str) -> Result<PathBuf, ReproduceError> {
         let folder = self.folder.join("time");
         let path = folder.join(name);
@@ -124,7 +124,7 @@ impl Programs {
     }
 }
 
-/// Where to look, in order. Who says where looks nowhere else.
+/// The folders to search, in order. A given folder is the only one.
 fn places(given: Option<&Path>, environment: Option<PathBuf>, executable: Option<&Path>) -> Vec<PathBuf> {
     if let Some(given) = given {
         return vec![given.to_path_buf()];
@@ -137,8 +137,8 @@ fn places(given: Option<&Path>, environment: Option<PathBuf>, executable: Option
 }
 
 impl Program {
-    /// The same program in another recording: the frame of the programs in `workloads/` maps so much first that nothing of
-    /// it is used, and what they allocate lies behind it.
+    /// The same program in another recording: the common frame of the programs in `workloads/` first maps an unused
+    /// region of this size, and later allocations lie behind it.
     pub fn elsewhere(mut self, recording: usize) -> Program {
         if recording > 0 {
             let bytes = recording * ELSEWHERE;
@@ -147,7 +147,7 @@ impl Program {
         self
     }
 
-    /// As one would type it, the folder left out.
+    /// As typed, without the folder.
     pub fn line(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let variables = self.environment.iter().map(|(name, value)| format!("{name}={value}"));
@@ -164,7 +164,7 @@ impl Program {
         let mut child = Command::new(&self.path)
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            // One cpu is what is compared.
+            // The comparison is for one cpu.
             .env("OPENBLAS_NUM_THREADS", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -196,7 +196,7 @@ fn said(text: &str) -> Result<Said, String> {
     Ok(said)
 }
 
-/// Arguments with their places filled: `{n}` by the value called `n`, and so on.
+/// Arguments with their placeholders filled: `{n}` by the value called `n`, and so on.
 pub fn filled(arguments: &[String], values: &[(&str, u64)]) -> Vec<String> {
     let fill = |argument: &String| {
         let put = |text: String, (name, value): &(&str, u64)| text.replace(&format!("{{{name}}}"), &value.to_string());

@@ -1,8 +1,8 @@
 //! Counting a program: record its references, simulate them, keep what was counted.
 //!
-//! Traces of the papers' programs have billions of references. They compress well where a program is regular and badly
-//! where it is not, and are gone when they have been simulated unless asked for; the counts, some hundred bytes, are kept,
-//! under a name that changes with everything that they depend on.
+//! Traces of the papers' programs have billions of references. They compress well if a program is regular and badly if
+//! it is not, and are deleted after simulation unless requested; the counts, some hundred bytes, are kept, under a name
+//! that changes with everything that they depend on.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
@@ -20,20 +20,20 @@ use crate::error::ReproduceError;
 use crate::programs::Program;
 use crate::watch::{Step, Watch};
 
-/// Where counts and traces are kept.
+/// The places where counts and traces are kept.
 #[derive(Clone, Debug)]
 pub struct Keeping {
     /// For counts, and traces while they are needed.
     pub folder: PathBuf,
-    /// Keep traces, and use those that were kept.
+    /// Keep traces, and use kept ones.
     pub traces: bool,
-    /// Count again, rather than take the counts that are kept.
+    /// Count again, rather than use kept counts.
     pub afresh: bool,
 }
 
 impl Keeping {
-    /// The folder for what a user can do without: `$XDG_CACHE_HOME/domicile/reproduce`, or below
-    /// `~/.cache`, or below the folder for temporary files.
+    /// The folder for dispensable files: `$XDG_CACHE_HOME/domicile/reproduce`, or below `~/.cache`, or below the folder
+    /// for temporary files.
     pub fn usual() -> PathBuf {
         let variable = |name: &str| {
             std::env::var_os(name)
@@ -52,7 +52,7 @@ pub struct Recording<'a> {
     pub keeping: &'a Keeping,
     /// Names the work.
     pub what: &'a str,
-    /// References that a progress bar goes by.
+    /// References that a progress bar expects.
     pub expected: u64,
     /// Record the program's prefetches, too.
     pub prefetches: bool,
@@ -62,7 +62,7 @@ pub struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Counts the program on the machine, or finds the counts of an earlier time.
+    /// Counts the program on the machine, or finds earlier counts.
     ///
     /// Frames get the colors of their pages, so that a physically indexed cache works with virtual addresses as the
     /// simulator of Philbin96 did (section 6).
@@ -70,8 +70,8 @@ impl Recording<'_> {
         self.kept("", |trace| self.simulate_once(trace))
     }
 
-    /// What `simulate` makes of a trace of the program, or what it made of it an earlier time. `how` distinguishes
-    /// different simulations of the same trace on the same machine.
+    /// The result of `simulate` on a trace of the program, now or earlier. `how` distinguishes different simulations of
+    /// the same trace on the same machine.
     pub fn kept<T: Serialize + DeserializeOwned>(
         &self,
         how: &str,
@@ -112,7 +112,7 @@ impl Recording<'_> {
             there |= recorded.is_ok();
             let counts = recorded.and_then(|()| simulate(machine, &trace));
             let failed = counts.is_err();
-            // What took minutes to count is not thrown away because it cannot be kept.
+            // Counts that took minutes are not discarded because they cannot be kept.
             if let Ok(counts) = &counts
                 && let Err(error) = keep(&kept, counts)
             {
@@ -125,7 +125,7 @@ impl Recording<'_> {
             }
         }
         if !keeping.traces {
-            // What cannot be removed was not written, or will be found by whoever looks for the space.
+            // If it cannot be removed, it was not written, or somebody who needs the space will find it.
             let _ = fs::remove_file(&trace);
         }
         all.into_iter().collect()
@@ -136,7 +136,7 @@ impl Recording<'_> {
         if self.keeping.traces && !self.keeping.afresh && trace::Trace::open(trace).is_ok() {
             return Ok(());
         }
-        // Written under another name: a recording that was broken off is not taken for a whole one.
+        // Written under another name: an interrupted recording must not look complete.
         let partial = trace.with_extension("partial");
         let mut options = capture::Options::new(&self.program.path, &self.program.arguments, &partial);
         let variables = self.program.environment.iter();
@@ -174,7 +174,7 @@ impl Recording<'_> {
     }
 
     fn simulate_once(&self, file: &Path) -> Result<Counts, ReproduceError> {
-        // The same program without the recorder: what it says of its threads, in seconds.
+        // The same program without the recorder reports its threads; that takes seconds.
         let said = self.program.run()?;
         let config = sim::Config::new(
             self.machine.clone(),
@@ -214,8 +214,8 @@ impl Recording<'_> {
     }
 }
 
-/// A number for all that counts depend on: the program (which the library of threads is linked into), its arguments,
-/// the machine (as its file), how it is simulated, and the recorder and simulator themselves.
+/// A hash of everything that counts depend on: the program (with its linked library of threads), its arguments, the
+/// machine (as its file), the simulation's settings, and the recorder and simulator themselves.
 fn key(program: &Program, machine: &str, how: &str) -> Result<u64, ReproduceError> {
     let mut hasher = DefaultHasher::new();
     hash_file(&program.path, &mut hasher)?;
@@ -273,7 +273,7 @@ fn file_error(path: &Path, what: &'static str) -> impl Fn(io::Error) -> Reproduc
     }
 }
 
-/// Writes counts beside their place and renames them: who looks for them finds all or nothing.
+/// Writes counts to a temporary file and renames it: a reader finds all or nothing.
 pub(crate) fn keep(path: &Path, counts: &impl Serialize) -> std::io::Result<()> {
     let begun = trace::Destination::begin(path)?;
     let written = begun.file().and_then(|file| Ok(serde_json::to_writer(file, counts)?));

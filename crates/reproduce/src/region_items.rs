@@ -1,43 +1,43 @@
-//! What the file of an item of regions says.
+//! The contents of the file of an item of regions.
 
 use machine::Machine;
 use serde::Deserialize;
 
-/// What an item of this kind is of.
+/// The contents of an item of this kind.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regions {
     pub view: View,
     #[serde(rename = "machine")]
     pub machines: Vec<Variant>,
-    /// Of several processes: those of each machine, in the order of the cpus that they begin on.
+    /// For several processes: those of each machine, in the order of their first cpus.
     #[serde(rename = "process", default)]
     pub processes: Vec<Process>,
-    /// Of recorded programs.
+    /// For recorded programs.
     #[serde(rename = "program", default)]
     pub programs: Vec<Recorded>,
-    /// Of programs that are recorded together: which ones, as `workloads/servers/together/run` knows them.
+    /// For programs that are recorded together: their names in `workloads/servers/together/run`.
     pub workload: Option<String>,
-    /// Of these: the processes that are simulated, in the order of the cpus that they begin on.
+    /// The simulated ones of these processes, in the order of their first cpus.
     #[serde(rename = "together", default)]
     pub together: Vec<Member>,
     /// Parameters of policy `regions`: runs are short, and so are its times.
     #[serde(default)]
     pub set: Vec<String>,
-    /// What would have to be otherwise for a number to be the paper's.
+    /// The changes that would make a number the paper's.
     #[serde(rename = "experiment", default)]
     pub experiments: Vec<Experiment>,
 }
 
-/// How the numbers are had.
+/// How to get the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
     /// `memlat` with two regions over sizes and stays, confined to a cache and following its regions.
     Memlat,
-    /// What the caches hold of `memlat` before and after.
+    /// The contents of the caches for `memlat` before and after.
     Loads,
-    /// What the mechanism takes.
+    /// The cost of the mechanism.
     Overhead,
     /// Processes that share the caches.
     Processes,
@@ -62,7 +62,7 @@ pub struct Variant {
     /// Further parameters of the policy for this row.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Of programs recorded together: those that do not run in this row.
+    /// For programs recorded together: those that do not run in this row.
     #[serde(default)]
     pub leaves_out: Vec<String>,
 }
@@ -73,9 +73,9 @@ pub struct Variant {
 pub struct Member {
     /// In rows.
     pub name: String,
-    /// By which it is found in the trace.
+    /// The name by which it is found in the trace.
     pub program: String,
-    /// So many of its threads are simulated: those that it starts last.
+    /// How many of its threads are simulated: those that it starts last.
     pub threads: usize,
 }
 
@@ -83,7 +83,7 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// As `workloads/servers/single/run` knows it.
+    /// Its name in `workloads/servers/single/run`.
     pub name: String,
     /// The program of SPEC 2006 that it stands for, and why.
     pub stands_for: String,
@@ -108,9 +108,9 @@ pub struct Experiment {
     pub machine: String,
     pub name: String,
     pub why: String,
-    /// What a TLB miss takes, in ns.
+    /// The time of a TLB miss, in ns.
     pub refill_ns: Option<f64>,
-    /// What a move takes in all, in ns.
+    /// The total time of a move, in ns.
     pub switch_ns: Option<f64>,
 }
 
@@ -128,7 +128,7 @@ impl Experiment {
 }
 
 impl Regions {
-    /// What every file must keep.
+    /// The requirements of every file.
     pub(crate) fn check(&self) -> Result<(), String> {
         let machine = |name: &String| self.machines.iter().any(|machine| machine.name == *name);
         if let Some(other) = self.experiments.iter().find(|experiment| !machine(&experiment.machine)) {
@@ -145,7 +145,7 @@ impl Regions {
         Ok(())
     }
 
-    /// Whether there is a picture of it.
+    /// Returns true if it can be drawn.
     pub(crate) fn is_drawn(&self) -> bool {
         self.view == View::Memlat
     }

@@ -1,8 +1,8 @@
 //! Region scheduling: threads that follow their data from cache to cache (Lee12, its figures).
 //!
-//! Everything is simulated on the paper's two machines. What differs from one recording of a program to the next, where its data lies,
-//! when it begins, in which order it reads at random, is no result: each number is the median over several recordings, and a
-//! conclusion is held only if it is so in each of them.
+//! Everything is simulated on the paper's two machines. Differences between recordings of a program (the places of its
+//! data, its start, the order of its random reads) are not results: each number is the median over several recordings,
+//! and a conclusion holds only if it holds in each of them.
 
 mod draw;
 mod grid;
@@ -48,14 +48,14 @@ impl Reproduction<'_> {
         Ok(())
     }
 
-    /// A row of the item: the median over recordings beside the paper's number, with what recordings differ by.
+    /// A row of the item: the median over recordings compared with the paper's number, and the spread over recordings.
     fn several(&self, item: &Item, row: &str, section: &mut Section, of: impl Fn(&str) -> (&'static str, Several)) {
         let paper = item.rows.iter().find(|known| known.name == row);
         for (at, column) in item.columns.iter().enumerate() {
             let (unit, several) = of(column);
             let paper = paper.and_then(|row| row.value(at));
             let line = Line::of_several(self.place(item, row, column, unit), paper, &several);
-            // A claim may be about a number that there is none of.
+            // A claim may be about a missing number.
             if paper.is_some() || line.value.is_some() || item.claims.iter().any(|claim| claim.row == row) {
                 section.lines.push(line);
             }
@@ -74,7 +74,7 @@ fn spec(policy: &str, set: &[String]) -> Result<PolicySpec, ReproduceError> {
     })
 }
 
-/// A read of a made-up process, so many instructions after the one before.
+/// A read of an artificial process, this many instructions after the previous one.
 fn read(addr: u64, insns: u8) -> Reference {
     Reference::Ref(Ref {
         addr,

@@ -1,4 +1,4 @@
-//! The way in: the items of a paper, measured; out come its numbers beside ours.
+//! The entry point: measures the items of a paper, and returns its numbers beside ours.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -28,14 +28,14 @@ pub struct Options {
     /// Folder of the programs; `None` finds it.
     pub programs: Option<PathBuf>,
     pub keeping: Keeping,
-    /// The cache that sizes are chosen by; `None` measures it.
+    /// The cache that determines sizes; `None` measures it.
     pub cache_bytes: Option<u64>,
     /// Rounds of everything that is timed; `None`: three (one for figures), with `full` seven (three).
     pub rounds: Option<usize>,
     pub full: bool,
     /// Run everything at this size instead of the paper's (counts) or the scaled one (times).
     pub n: Option<u64>,
-    /// Of grids: these programs and numbers of cpus alone; empty: the usual ones, with `full` all.
+    /// For grids: only these programs and numbers of cpus; empty: the usual ones, with `full` all.
     pub only: Vec<String>,
     pub cpus: Vec<u32>,
     /// Figure 9 of lee12 on this machine rather than simulated.
@@ -49,11 +49,11 @@ pub struct Options {
 pub struct Section {
     pub item: Item,
     pub lines: Vec<Line>,
-    /// What a reader has to know: sizes, rounds, what differs from the paper.
+    /// Notes for the reader: sizes, rounds, differences from the paper.
     pub notes: Vec<String>,
-    /// What failed; lines that hang on it have a reason instead of a value.
+    /// Failures; lines that depend on them have a reason instead of a value.
     pub failures: Vec<String>,
-    /// A picture of it (SVG), where it is a grid.
+    /// Its picture (SVG), if it is a grid.
     pub drawing: Option<String>,
 }
 
@@ -63,9 +63,9 @@ pub struct Reproduction<'a> {
     pub(crate) options: &'a Options,
     pub(crate) watch: Watch<'a>,
     pub(crate) machine: Machine,
-    /// What was measured of this machine, once it was needed.
+    /// Measurements of this machine, made when first needed.
     measured: Option<Measured>,
-    /// What came of streams of misses, by trace and machine: items share them.
+    /// Results from streams of misses, by trace and machine: items share them.
     pub(crate) replayed: HashMap<(PathBuf, String), Rc<Replayed>>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Reproduction<'a> {
         })
     }
 
-    /// One item. Fails where nothing of it can be had; what fails of its parts is reported in the section.
+    /// One item. Fails if nothing of it is available; the section reports failures of its parts.
     pub fn item(&mut self, item: &Item) -> Result<Section, ReproduceError> {
         let mut section = Section {
             item: item.clone(),
@@ -137,7 +137,7 @@ impl<'a> Reproduction<'a> {
         }
     }
 
-    /// A version of an item's program at a size; the error is the reason why there is none.
+    /// A version of an item's program at a size; the error says why there is none.
     fn program(
         &self,
         programs: &Programs,
@@ -202,7 +202,7 @@ impl<'a> Reproduction<'a> {
         for row in &item.rows {
             for (index, (column, (counts, run))) in item.columns.iter().zip(counted.iter().zip(&lines)).enumerate() {
                 let paper = row.value(index);
-                // What stands only in the paper's text stands there for some columns only.
+                // Numbers that are only in the paper's text exist for some columns only.
                 let (Some(measure), false) = (row.measure, row.source.is_some() && paper.is_none()) else {
                     continue;
                 };
@@ -292,7 +292,7 @@ impl<'a> Reproduction<'a> {
             for (column, name) in columns.iter().enumerate() {
                 let base = item.rows.iter().find(|row| row.name == baseline);
                 let paper = base.and_then(|base| Some(base.value(column)? / row.value(column)?));
-                // Round by round: whatever else the machine did in a round met both.
+                // Round by round: other load on the machine in a round affected both.
                 let both = of(baseline).and_then(|base| Ok((base, of(&row.name)?)));
                 let speedup = Several::of(both, |(base, own)| {
                     base.rounds
@@ -400,7 +400,7 @@ impl<'a> Reproduction<'a> {
         Ok(())
     }
 
-    /// The cache that sizes and blocks are chosen by.
+    /// The cache that determines sizes and blocks.
     fn cache(&mut self) -> u64 {
         match self.options.cache_bytes {
             Some(bytes) => bytes,
@@ -408,7 +408,7 @@ impl<'a> Reproduction<'a> {
         }
     }
 
-    /// What this process really gets of the machine; measured once.
+    /// The machine as this process actually gets it; measured once.
     fn measured(&mut self) -> &Measured {
         let watch = self.watch;
         self.measured.get_or_insert_with(|| {
@@ -422,7 +422,7 @@ impl<'a> Reproduction<'a> {
         self.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0)
     }
 
-    /// The size of a job: the one asked for, or the paper's, grown for a cache of so many bytes.
+    /// The size of a job: the requested one, or the paper's, scaled to a cache of this many bytes.
     fn size(&self, job: &Job, cache: u64) -> u64 {
         match (self.options.n, job.size) {
             (Some(n), _) => n,
@@ -433,7 +433,8 @@ impl<'a> Reproduction<'a> {
 }
 
 /// Bytes along one side of the cube that N-body's places are scaled to: four blocks of a third of the cache. The paper
-/// says only "the dimensions of the scheduling plane" (section 4.4); its 46 bins are more than three blocks a side make.
+/// says only "the dimensions of the scheduling plane" (section 4.4); its 46 bins are more than three blocks a side
+/// produce.
 fn plane(cache: u64) -> u64 {
     4 * (cache / 3)
 }

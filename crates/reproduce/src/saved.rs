@@ -1,8 +1,8 @@
 //! Figures of misses that cache slots save (Ding11, figures 6, 8, 10 and 12).
 //!
-//! Each run is recorded once, with the slots that the program asks for, and simulated with policy `random`, which is Linux as
-//! it is (frames of any color; the paper's baseline), and with policy `slots`, which does as the program says: both with
-//! several seeds of the frames, since one draw of colors is no result.
+//! Each run is recorded once, with the slots that the program requests. It is simulated with policy `random`, which is
+//! plain Linux (frames of any color; the paper's baseline), and with policy `slots`, which follows the program's
+//! requests: both with several seeds of the frames, since a single draw of colors is no result.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::several::Several;
 /// Data structures that a note names.
 const NAMED: usize = 8;
 
-/// Seeds of frames, where nothing else is asked for.
+/// Seeds of frames by default.
 const SEEDS: usize = 5;
 
 /// Both simulations of one run, with one seed.
@@ -33,7 +33,7 @@ pub struct Saved {
     pub slots: Simulated,
 }
 
-/// What one of them counted.
+/// The counts of one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
     /// Of the last level.
@@ -41,7 +41,7 @@ pub struct Simulated {
     pub wall_ns: u64,
     /// Misses of the last level by the name of the data structure.
     pub structures: BTreeMap<String, u64>,
-    /// What of the program's slots could not be had, and why; the first few.
+    /// The program's slots that were refused, and why; the first few.
     #[serde(default)]
     pub refused: Vec<String>,
 }
@@ -162,7 +162,7 @@ impl Reproduction<'_> {
         self.options.rounds.unwrap_or(SEEDS)
     }
 
-    /// Both simulations of a run of a figure of misses with each seed, or why there are none; and what is run.
+    /// Both simulations of a run of a figure of misses with each seed, or why there are none; and the command.
     pub(crate) fn both(&self, programs: &Programs, item: &Item, run: &Run) -> (Result<Vec<Saved>, String>, String) {
         let program = match self.slots_program(programs, Build::Count, item, run) {
             Ok(program) => program,

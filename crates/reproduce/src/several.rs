@@ -5,7 +5,7 @@
 pub struct Several(pub Vec<Result<f64, String>>);
 
 impl Several {
-    /// The numbers of what was had, or the reason why it was not.
+    /// The numbers of a result, or the reason why there is none.
     pub fn of<T>(had: Result<T, String>, numbers: impl FnOnce(T) -> Vec<f64>) -> Several {
         Several(match had {
             Ok(had) => numbers(had).into_iter().map(Ok).collect(),
@@ -13,7 +13,7 @@ impl Several {
         })
     }
 
-    /// The same; a number that is none (0 of 0) is missing.
+    /// The same; an invalid number (0 of 0) is missing.
     pub fn finite(mut self) -> Several {
         for value in &mut self.0 {
             if value.as_ref().is_ok_and(|value| !value.is_finite()) {
@@ -23,7 +23,7 @@ impl Several {
         self
     }
 
-    /// Both, repetition by repetition, as far as both go.
+    /// Combines both, repetition by repetition, as far as both go.
     pub fn with(
         &self,
         other: &Several,
@@ -33,14 +33,14 @@ impl Several {
         Several(pairs.map(|(one, other)| both(one.clone(), other)).collect())
     }
 
-    /// Those that there are, the least first.
+    /// The existing ones, the least first.
     pub fn values(&self) -> Vec<f64> {
         let mut values: Vec<f64> = self.0.iter().filter_map(|value| value.clone().ok()).collect();
         values.sort_by(f64::total_cmp);
         values
     }
 
-    /// The lower of the two in the middle; the reason where more than half have none.
+    /// The lower of the two in the middle; the reason if more than half have none.
     pub fn median(&self) -> Result<f64, String> {
         let values = self.values();
         if values.len() * 2 <= self.0.len() {

@@ -1,6 +1,6 @@
-//! What it costs to give a data set a slot (Ding11, section 4.3, figure 13).
+//! The cost of giving a data set a slot (Ding11, section 4.3, figure 13).
 //!
-//! [`measure`] is the one way in, for the figure here and for whoever compares it with something else.
+//! [`measure`] is the only entry point, for the figure here and for other comparisons.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -18,12 +18,12 @@ use crate::watch::Step;
 /// The data set.
 const BYTES: usize = 32 << 20;
 
-/// Who finds the frames, and whether the data set has frames already.
+/// The finder of the frames, and whether the data set has frames already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// This process collects frames itself; the data was written to.
     Own,
-    /// The daemon has them at hand; the data was written to.
+    /// The daemon has them available; the data was written to.
     Daemon,
     /// The daemon, and the data was never touched.
     DaemonUntouched,
@@ -56,9 +56,9 @@ pub struct SlotCost {
     pub slots: BTreeMap<(Way, u64), Result<Vec<f64>, String>>,
     /// Taking 32 MiB from Linux, page fault by page fault.
     pub allocate: Vec<f64>,
-    /// Copying 32 MiB to memory that is there.
+    /// Copying 32 MiB to memory that has frames.
     pub copy: Vec<f64>,
-    /// What moved the pages, by way.
+    /// The mechanism that moved the pages, by way.
     pub means: BTreeMap<Way, String>,
 }
 
@@ -79,7 +79,7 @@ pub fn measure(sizes: &[u64], rounds: usize) -> Result<SlotCost, ReproduceError>
         for way in Way::ALL {
             for &bytes in sizes {
                 let all = cost.slots.entry((way, bytes)).or_insert_with(|| Ok(Vec::new()));
-                // What was refused once is refused again.
+                // A repeated attempt would fail again.
                 let Ok(so_far) = all else { continue };
                 match give(way, bytes) {
                     Ok((seconds, means)) => {
@@ -107,7 +107,7 @@ fn untouched() -> std::io::Result<Area> {
     Area::map(BYTES, Size::Small)
 }
 
-/// Gives one data set a slot: how long that took, and what did it.
+/// Gives one data set a slot: the time, and the mechanism.
 fn give(way: Way, bytes: u64) -> Result<(f64, String), String> {
     let area = match way {
         Way::DaemonUntouched => untouched(),
@@ -121,7 +121,7 @@ fn give(way: Way, bytes: u64) -> Result<(f64, String), String> {
     };
     let program = Application::start(start).map_err(|error| error.to_string())?;
     if program.means().colors.is_none() {
-        // By ways no page moves, and there is no cost to measure.
+        // With ways no page moves, and there is no cost to measure.
         return Err(program.means().engine.clone());
     }
     let means = format!("{}; {}", program.means().ledger, program.means().engine);

@@ -15,7 +15,7 @@ pub fn text(section: &Section, columns: usize) -> String {
         if let Some(reason) = &line.reason {
             let for_row = format!("no number for {}: {reason}", line.row);
             let for_column = format!("no number for {}: {reason}", line.column);
-            // In tables of counts a reason is a column's, in tables of times a row's.
+            // In tables of counts a reason applies to a column, in tables of times to a row.
             let text = if item.absent.as_ref() == Some(reason) {
                 format!("no numbers where there are none from here: {reason}")
             } else if item.runs.iter().any(|run| run.of == line.column) {
@@ -34,7 +34,7 @@ pub fn text(section: &Section, columns: usize) -> String {
     out
 }
 
-/// The paper's numbers and ours, line by line. The unit is the last column's where it is not the whole table's.
+/// The paper's numbers and ours, line by line. The unit is in the last column if the table has several.
 pub fn table(section: &Section) -> Table {
     let item = &section.item;
     let mut table = Table::new(
@@ -79,7 +79,7 @@ fn heading(name: &str) -> String {
     format!("{first}{} {number}", letters.as_str()).trim_end().to_string()
 }
 
-/// Null threads cost a hundredth of what they did: that is not nothing.
+/// Null threads cost a hundredth of the paper's: that must not print as 0.
 pub(crate) fn ratio(ratio: Option<f64>) -> String {
     match ratio {
         None => "-".to_string(),
@@ -88,7 +88,7 @@ pub(crate) fn ratio(ratio: Option<f64>) -> String {
     }
 }
 
-/// The unit where it is not the table's.
+/// The unit, if it is not the table's.
 fn unit(line: &Line, table: &str) -> String {
     if line.unit == table {
         String::new()
@@ -111,7 +111,7 @@ pub(crate) fn number(value: Option<f64>, line: &Line) -> String {
     }
 }
 
-/// The least and the most of several, where they differ as they are printed.
+/// The least and the most of several, if they differ as printed.
 pub(crate) fn spread(line: &Line) -> String {
     let (Some(&least), Some(&most)) = (line.each.first(), line.each.last()) else {
         return String::new();

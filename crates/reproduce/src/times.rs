@@ -4,20 +4,20 @@ use crate::error::ReproduceError;
 use crate::programs::{Program, Said};
 use crate::watch::{Step, Watch};
 
-/// What the rounds of one program came to.
+/// The results of one program's rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {
     /// Processor seconds, in the order of the rounds.
     pub rounds: Vec<f64>,
     pub median: f64,
-    /// What the last round said.
+    /// The output of the last round.
     pub said: Said,
 }
 
-/// Runs all programs `rounds` times, each round through all of them, so that whatever else the machine did meets all
+/// Runs all programs `rounds` times, each round through all of them, so that other load on the machine affects all
 /// alike.
 pub fn time(programs: &[Program], rounds: usize, what: &str, watch: Watch) -> Result<Vec<Timing>, ReproduceError> {
-    // The mask is inherited by what is started.
+    // Child processes inherit the mask.
     let pinned = sys::affinity::pin_to_last();
     let mut said: Vec<Vec<Said>> = vec![Vec::new(); programs.len()];
     for round in 0..rounds.max(1) {

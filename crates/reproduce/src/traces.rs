@@ -1,8 +1,8 @@
 //! Policies of homes over the misses of recorded programs (Verghese96, its tables and figures of traces).
 //!
-//! A *workload* is a trace that `make traces` makes. Its caches are simulated once on the item's machine; every *bar*, a policy
-//! with its parameters, then decides over that one stream of misses, and so do the bars of all other items of the paper that
-//! have the same machine. What is read off a bar is a *measure*. A curve is read off the stream itself.
+//! A *workload* is a trace that `make traces` makes. Its caches are simulated once on the item's machine; every *bar*,
+//! a policy with its parameters, then decides over that single stream of misses, and so do the bars of all other items
+//! of the paper with the same machine. A *measure* is a value of a bar. A *curve* is a property of the stream itself.
 
 mod claims;
 mod measure;
@@ -25,18 +25,18 @@ pub use claims::Claim;
 pub use measure::Measure;
 pub use streams::{CHAINS, HOT, Replayed};
 
-/// What an item of this kind is of.
+/// The contents of an item of this kind.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traces {
-    /// The preset that the streams are of.
+    /// The preset that the streams are for.
     pub machine: String,
-    /// Its memory, where cpus wait for one another there. All references of each bar are then simulated.
+    /// Its memory, if cpus wait for one another there. All references of each bar are then simulated.
     pub contention: Option<Contention>,
-    /// What a page costs that is moved, copied or collapsed.
+    /// The cost of a page that is moved, copied or collapsed.
     pub page_us: u32,
     pub workloads: Vec<String>,
-    /// What stands in each of the item's columns, for every workload and bar.
+    /// The measure in each of the item's columns, for every workload and bar.
     #[serde(default)]
     pub measures: Vec<Measure>,
     #[serde(rename = "bar", default)]
@@ -47,7 +47,8 @@ pub struct Traces {
     pub claims: Vec<Claim>,
 }
 
-/// Memory that a node's misses occupy one after the other: what a miss takes of a node that nobody else asks, and what a node gives.
+/// Memory that a node's misses occupy one after the other: the time of a miss on an idle node, and the node's
+/// throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contention {
@@ -65,30 +66,30 @@ pub struct Bar {
     /// Parameters of the policy, `trigger=64`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Half of the frames that it takes beyond one for each page are there.
+    /// Half of the frames that it takes beyond one for each page are available.
     #[serde(default)]
     pub half_memory: bool,
 }
 
-/// What is read off a stream by itself.
+/// A property of a stream itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Curve {
-    /// The percentage of data misses in read chains of so many reads or more.
+    /// The percentage of data misses in read chains of at least this many reads.
     Chains,
-    /// The percentage of cache misses on so many percent of the pages: those with most cache misses, and those with most
-    /// TLB misses.
+    /// The percentage of cache misses on this many percent of the pages: those with most cache misses, and those with
+    /// most TLB misses.
     Hot,
 }
 
-/// A workload of the paper, and how the system of the paper treats it.
+/// A workload of the paper, and the paper's scheduling of it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Its folder in `workloads/servers`.
     pub name: String,
-    /// Which cpus its threads are given while they run, `priority` or `next,every=100ms`; none where the paper's processes are
-    /// locked to theirs.
+    /// How its threads get cpus while they run, `priority` or `next,every=100ms`; none if the paper's processes are
+    /// pinned.
     #[serde(default)]
     pub schedule: Scheduling,
 }
@@ -104,7 +105,7 @@ pub(crate) fn rows(curve: Curve, workload: &str) -> Vec<String> {
 }
 
 impl Traces {
-    /// What every file must keep.
+    /// The requirements of every file.
     pub(crate) fn check(&self, columns: &[String]) -> Result<(), String> {
         let streams = self.curve.is_some()
             || self.bars.iter().any(|bar| bar.half_memory)
@@ -141,7 +142,7 @@ impl Traces {
         self.claims.iter().try_for_each(|claim| claim.check(self, columns))
     }
 
-    /// The machine that the streams are of.
+    /// The machine that the streams are for.
     pub(crate) fn described(&self) -> Result<Machine, ReproduceError> {
         let mut machine = machine::load(&self.machine)?;
         if let Some(contention) = &self.contention {
@@ -157,7 +158,7 @@ impl Traces {
         self.bars.iter().find(|bar| bar.name == name)
     }
 
-    /// The first bar, which runs are compared with where the paper's are: round-robin.
+    /// The first bar, which runs are compared with if the paper's are: round-robin.
     pub(crate) fn baseline(&self) -> Option<&Bar> {
         self.bars.first()
     }
@@ -239,7 +240,7 @@ impl Reproduction<'_> {
         traces.bars.iter().flat_map(of).collect()
     }
 
-    /// Rows of the paper that are of no bar, where the item says why there are none of ours.
+    /// Rows of the paper without a bar, if the item says why there are none of ours.
     fn others(&self, item: &Item, traces: &Traces, wanted: &[&String]) -> Vec<Line> {
         let Some(why) = &item.absent else { return Vec::new() };
         let is_bar = |row: &str| {
@@ -302,7 +303,7 @@ mod tests {
         let paper = crate::papers::read("verghese96");
         let (table5, table7) = (table(&paper, "table5"), table(&paper, "table7"));
         for workload in ["engineering", "raytrace", "splash", "database"] {
-            // What is neither stall nor overhead is the same under both policies.
+            // Time that is neither stall nor overhead is the same under both policies.
             let user = |bar: &str| {
                 let of = |column| of(table5, &format!("{workload}, {bar}"), column);
                 of("run") - of("stall") - of("overhead")
@@ -347,7 +348,7 @@ mod tests {
         assert!((base - normal).abs() < 0.05);
     }
 
-    /// An item's contention is of its machine, and its bars are not those of items without.
+    /// An item's contention belongs to its machine, and its bars differ from those of items without.
     #[test]
     fn contention_makes_another_machine() {
         let paper = crate::papers::read("verghese96");
@@ -381,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Bars that are the same in several items are replayed once: what they are made of is the same.
+    /// Bars that are the same in several items are replayed once: their definitions are equal.
     #[test]
     fn the_base_policy_is_one_in_all_items() {
         let paper = crate::papers::read("verghese96");

@@ -1,4 +1,4 @@
-//! How far the work is, for whoever shows it.
+//! The progress of the work, for a display.
 
 /// A step of the work.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +25,12 @@ pub enum Step<'a> {
     Measuring {
         what: &'a str,
     },
-    /// What was counted could not be kept for another time; it is used all the same.
+    /// The counts could not be kept for later; they are still used.
     Unkept {
         what: &'a str,
         why: &'a str,
     },
 }
 
-/// Called now and then, from any thread.
+/// Called from time to time, from any thread.
 pub type Watch<'a> = &'a (dyn Fn(Step) + Sync);

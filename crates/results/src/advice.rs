@@ -24,8 +24,8 @@ use crate::verified::Verified;
 pub struct Advice {
     pub program: String,
     pub arguments: Vec<String>,
-    /// Why the run is not taken for a whole one (a signal killed the program, its status is not 0, the disk was full ...), in a
-    /// clause: the advice is on what was recorded until then. Absent where it ended in good order.
+    /// Why the run does not count as whole (a signal killed the program, its status is not 0, the disk was full ...),
+    /// in a clause: the advice covers what was recorded until then. Absent if it ended normally.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broke: Option<String>,
     pub machine: MachineFacts,
@@ -50,7 +50,8 @@ pub struct Advice {
     /// The same by call stack; absent in results of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// Why the worst of them miss, and what to do about it: those whose cure saves most first, then the longest waiting.
+    /// Why the worst structures miss, and what to do about it: first those whose cure saves most, then those that wait
+    /// longest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
     /// Changes to make, the largest gain first; none below 1% of the run time. Empty in results of older versions.
@@ -61,7 +62,7 @@ pub struct Advice {
     /// Changes that were tried and gain nothing, and those that could not be tried, in a sentence.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub otherwise: String,
-    /// The status that the program ended with; absent of traces, and where a signal ended it.
+    /// The program's exit status; absent for traces, and if a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
     /// Every policy's outcome, the fastest first.
@@ -69,16 +70,19 @@ pub struct Advice {
     /// The gain of another order of the marked work; absent where no work is marked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkAdvice>,
-    /// Which data is remote and why, and what would bring it near; absent where there is one node, or somebody named policies.
+    /// The remote data, the reasons, and what would bring it near; absent if there is one node, or the user named
+    /// policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub homes: Option<HomesAdvice>,
-    /// Which threads share data, and under which caches they belong; absent where there is one thread, or one cache for all cpus.
+    /// The threads that share data, and the caches that they belong under; absent if there is one thread, or one cache
+    /// for all cpus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingAdvice>,
-    /// Pages that are used together, where it would gain that threads or processes go to the cache of theirs; else absent.
+    /// Pages that are used together, if threads or processes would gain by running at the cache of their pages; else
+    /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regions: Option<RegionsAdvice>,
-    /// How the outermost cache could be partitioned; absent where that was not looked at.
+    /// How the outermost cache could be partitioned; absent if that was not examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<SlotAdvice>,
     /// The gain of compiler-directed page coloring; absent where that was not simulated, or there are no hints.
@@ -90,7 +94,7 @@ pub struct Advice {
     /// The outcome of a changed program, predicted and measured; absent where none was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
-    /// Policies that gain something only where no data is on huge pages: they lose more by small ones.
+    /// Policies that gain something only if no data is on huge pages: with small pages they lose more than they gain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// The gain of placement, in a sentence or two.
@@ -124,15 +128,16 @@ pub struct Native {
     pub runs: u32,
     /// From the start to the end of the whole run, without the recorder.
     pub wall_ns: u64,
-    /// Of that, what all cpus spent in the program, and in the kernel for it. Of the latter page faults alone are
-    /// simulated.
+    /// Of that, the time of all cpus in the program, and in the kernel for it. Of the kernel's time, only page faults
+    /// are simulated.
     pub user_ns: u64,
     pub system_ns: u64,
-    /// The simulated work of all cpus, to be held against `user_ns`; of a trace of windows, drawn out to the run.
+    /// The simulated work of all cpus, for comparison with `user_ns`; for a trace of windows, scaled up to the run.
     pub simulated_ns: u64,
     /// The simulated time of all cpus in the kernel's page faults, which is a part of `system_ns` and not of `simulated_ns`.
     pub faults_ns: u64,
-    /// As `simulated_ns` where loads overlap, if the model that is used has each wait by itself, because that is nearer.
+    /// As `simulated_ns` with overlapping loads, if the model in use makes each load wait alone because that is nearer
+    /// to the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlapping_ns: Option<u64>,
 }
@@ -152,10 +157,10 @@ impl Default for Native {
 }
 
 impl Native {
-    /// Up to so many times off, a simulated time is taken for right.
+    /// Up to this factor off, a simulated time counts as right.
     pub const RIGHT: f64 = 1.5;
 
-    /// How many times the simulated time goes into the measured one.
+    /// The measured time divided by the simulated one.
     pub fn ratio(&self) -> f64 {
         self.user_ns as f64 / self.simulated_ns.max(1) as f64
     }
@@ -186,8 +191,8 @@ pub struct MachineFacts {
     pub caches: Vec<CacheFacts>,
     pub local_ns: f64,
     pub remote_ns: f64,
-    /// The source of its figures, in a few words (`probed`, `not probed`, `no core: compares placements only`); absent of descriptions
-    /// that come with Domicile and have a core.
+    /// The source of its figures, in a few words (`probed`, `not probed`, `no core: compares placements only`); absent
+    /// for descriptions that come with Domicile and have a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<String>,
 }
@@ -218,7 +223,7 @@ pub struct Facts {
     pub processes: u64,
     /// Bytes of all pages touched.
     pub footprint_bytes: u64,
-    /// Which part of the run it holds, in a word or two; absent where that is all of it.
+    /// The recorded part of the run, in a word or two; absent if it is the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
 }
@@ -235,8 +240,8 @@ pub struct Share {
     pub name: String,
     #[serde(deserialize_with = "ns")]
     pub ns: u64,
-    /// Of the time in which cpus worked (computed, or waited for memory). For time in which they merely waited for other
-    /// threads, see [`Share::is_waiting`], of the total of all cpus.
+    /// The share of the time in which cpus worked (computed, or waited for memory). For time in which they only waited
+    /// for other threads, see [`Share::is_waiting`], the share of the total of all cpus.
     pub fraction: f64,
     /// Nanoseconds by class of the misses that caused it, where it is caused by misses.
     #[serde(deserialize_with = "named_ns")]

@@ -25,17 +25,17 @@ pub struct Cache {
     pub true_sharing: Option<u64>,
     pub false_sharing: Option<u64>,
     pub upgrades: u64,
-    /// Lines that it brought before they were asked for; absent where it does not prefetch.
+    /// Lines that it fetched before they were requested; absent if it does not prefetch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetches: Option<u64>,
-    /// Of `prefetches`: those that were asked for while it still held them.
+    /// Of `prefetches`: those that were requested while the cache still held them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch_hits: Option<u64>,
     pub stall_ns: Stall,
 }
 
-/// Nanoseconds that cpus waited on account of a cache: for its hits, for what it missed (by the class of the miss), and for
-/// the right to write. `miss` is the sum of the classes, or all that is known where misses were not classed.
+/// Nanoseconds that cpus waited because of a cache: for its hits, for its misses (by class), and for permission to
+/// write. `miss` is the sum of the classes, or the only known figure if misses were not classed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -56,7 +56,7 @@ pub struct Stall {
     pub false_sharing: Option<u64>,
     #[serde(deserialize_with = "ns")]
     pub upgrade: u64,
-    /// For lines that were found, and had not come yet; absent where each is there at once.
+    /// For lines that were found but had not arrived yet; absent if each line is available at once.
     #[serde(deserialize_with = "maybe_ns", skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
 }
@@ -76,16 +76,17 @@ pub struct Misses {
     pub false_sharing: Option<u64>,
 }
 
-/// Nanoseconds of `cache_stall`, `local_stall` and `remote_stall` together, by why. They add up to these exactly: what
-/// rounding leaves is spread over the parts.
+/// Nanoseconds of `cache_stall`, `local_stall` and `remote_stall` together, by reason. They add up to these exactly:
+/// the rounding error is spread over the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StallByClass {
-    /// For what a cache on the cpu's path held: what misses nearer to the cpu cost, or first-level hits that take time.
+    /// For lines that a cache on the cpu's path held: the cost of misses nearer to the cpu, or first-level hits that
+    /// take time.
     #[serde(deserialize_with = "ns")]
     pub on_chip: u64,
-    /// For what none of them held, by the class of the outermost one's miss; null where misses were not classed.
+    /// For lines that none of them held, by the class of the outermost cache's miss; null if misses were not classed.
     #[serde(deserialize_with = "maybe_ns")]
     pub cold: Option<u64>,
     #[serde(deserialize_with = "maybe_ns")]
@@ -96,13 +97,14 @@ pub struct StallByClass {
     pub true_sharing: Option<u64>,
     #[serde(deserialize_with = "maybe_ns")]
     pub false_sharing: Option<u64>,
-    /// The same where there is no class: with classes off, and of pieces that no cache serves.
+    /// The same without a class: with classes off, and for pieces that no cache serves.
     #[serde(deserialize_with = "ns")]
     pub unclassed: u64,
-    /// For the right to write.
+    /// For permission to write.
     #[serde(deserialize_with = "ns")]
     pub upgrade: u64,
-    /// For lines that had been asked for, by the program ahead of use or where cpus overlap, and had not come yet.
+    /// For lines that had been requested, by the program ahead of use or by overlap in the cpu, but had not arrived
+    /// yet.
     #[serde(deserialize_with = "ns")]
     pub late_prefetch: u64,
 }
@@ -132,7 +134,7 @@ impl ClassTotals {
         }
     }
 
-    /// Whether any miss was classed.
+    /// Returns true if any miss was classed.
     pub fn classed(&self) -> bool {
         self.classes.iter().flatten().any(|&misses| misses > 0)
     }
@@ -161,7 +163,8 @@ impl Cache {
         self.totals().classed()
     }
 
-    /// The same of two instances of a kind of cache, or of two cpus. What one does not know, the sum does not know.
+    /// The same of two instances of a kind of cache, or of two cpus. A count that one does not know is unknown in the
+    /// sum.
     pub fn plus(mut self, other: &Cache) -> Cache {
         let option = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
         self.accesses += other.accesses;

@@ -12,28 +12,28 @@ use crate::program_change::ProgramChange;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
-    /// A walk that uses a small part of each line before the line is gone, and comes back for the rest: a matrix that is
-    /// stored by rows is walked by columns.
+    /// A walk that uses a small part of each line before the line is evicted, and returns for the rest: a matrix that
+    /// is stored by rows is walked by columns.
     WalksAcross,
-    /// Most of each line that is brought is never used: elements are larger than what is needed of them.
+    /// Most of each fetched line is never used: elements are larger than their used part.
     UnusedFields,
-    /// Each part of an element is used by other code at another time.
+    /// Other code uses each part of an element at another time.
     FieldsApart,
-    /// Steps of a multiple of a large power of two: all that is walked over competes for a few sets.
+    /// Steps of a multiple of a large power of two: all accessed lines compete for a few sets.
     PowerOfTwo,
-    /// Arrays that are used together lie so that they compete for the same sets.
+    /// Arrays that are used together compete for the same sets because of their addresses.
     ArraysCollide,
-    /// Pages compete for the same sets, by where they happen to be.
+    /// Pages compete for the same sets because of their frames.
     PagesCollide,
-    /// No step is frequent: pointers that are followed, or indices.
+    /// No step is frequent: the code follows pointers or indices.
     Irregular,
-    /// Arrays that are used at one index, in no order: each brings a line of its own.
+    /// Arrays that are used at one index, in random order: each fetches its own line.
     SameIndex,
-    /// Addresses that come from what was loaded before.
+    /// Each address comes from an earlier load.
     PointerChasing,
-    /// Few lines of each page are used before the TLB has forgotten it.
+    /// Few lines of each page are used before the TLB loses its entry.
     ThinPages,
-    /// More pages are in use than the TLB knows.
+    /// More pages are in use than the TLB covers.
     TlbReach,
     /// Whole lines are used in order and used again, but too late for the cache.
     LateReuse,
@@ -47,14 +47,14 @@ pub enum CauseKind {
     FalseSharing,
     /// Threads that read what others write.
     TrueSharing,
-    /// One that a later version knows.
+    /// A kind that only a later version knows.
     #[default]
     #[serde(other)]
     Other,
 }
 
 impl CauseKind {
-    /// As it is called in JSON.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             CauseKind::WalksAcross => "walks-across",
@@ -112,7 +112,7 @@ pub struct Cause {
     pub evidence: CauseEvidence,
     /// The same in words.
     pub why: String,
-    /// The advised change; absent where nothing about the data or its use is to be changed.
+    /// The advised change; absent if neither the data nor its use should change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
     /// Further advice: which prefetches help.
@@ -133,7 +133,7 @@ pub struct Cause {
     pub alternatives: Vec<Alternative>,
 }
 
-/// Another way to look at a cause's waiting, and to be rid of it: no waiting beside that of the cause.
+/// Another explanation of a cause's waiting, and another cure: it adds no waiting to the cause's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -153,7 +153,7 @@ pub struct Alternative {
     pub gain_varied: Option<[f64; 2]>,
 }
 
-/// The measurements behind a cause; those are absent that do not matter for it, or are not known.
+/// The measurements behind a cause; those that do not matter for it, or are unknown, are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -163,8 +163,8 @@ pub struct CauseEvidence {
     pub step_bytes: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_share: Option<f64>,
-    /// The line, and the bytes of it that are used from one time that it is brought to the next; while the same code
-    /// brings it; and ever.
+    /// The bytes of a line, and how many of them are used from one fetch to the next; while the same code fetches it;
+    /// and ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,7 +173,7 @@ pub struct CauseEvidence {
     pub used_by_it_bytes: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_ever_bytes: Option<f64>,
-    /// An element, and what of it is accessed.
+    /// An element, and its accessed parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -190,7 +190,7 @@ pub struct CauseEvidence {
     pub addresses: Option<AddressSource>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loaded_at: Option<String>,
-    /// The power of two that the step is a multiple of, how many of the cache's sets the steps come to, and its sets.
+    /// The power of two that divides the step, how many of the cache's sets the steps reach, and how many it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_of_two: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -214,11 +214,11 @@ pub struct CauseEvidence {
 pub enum AddressSource {
     /// From no load.
     Computed,
-    /// From what another load brought: indices, or pointers in an array.
+    /// From the value of another load: indices, or pointers in an array.
     Loaded,
-    /// From what the access before it brought.
+    /// From the value that the previous access loaded.
     Chased,
-    /// One that a later version knows.
+    /// A source that only a later version knows.
     #[default]
     #[serde(other)]
     Other,

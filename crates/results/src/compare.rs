@@ -1,4 +1,4 @@
-//! The rule by which two versions of a program are compared. It works on its arguments alone: nothing is read, run or
+//! The rule by which two versions of a program are compared. It only uses its arguments: nothing is read, run or
 //! printed here.
 
 mod rows;
@@ -26,11 +26,11 @@ pub struct Recordings {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counted {
     pub outcome: Outcome,
-    /// Why data misses, where that was looked at.
+    /// Why data misses, if that was examined.
     pub causes: Option<Vec<Cause>>,
     /// The machine, where more than its name is known.
     pub machine: Option<MachineFacts>,
-    /// Why the run is not taken for a whole one.
+    /// Why the run does not count as whole.
     pub broke: Option<String>,
     /// Each load waits by itself, though the machine's overlap: the clock was nearer to that.
     pub one_by_one: bool,

@@ -1,4 +1,4 @@
-//! Two versions of a program held against each other: what `domicile compare --json` prints.
+//! A comparison of two versions of a program: the output of `domicile compare --json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct Comparison {
     pub instructions: Option<Difference>,
     /// Misses of each kind of cache that both sides have, in the machine's order, and of the TLB.
     pub misses: Vec<ComparedMisses>,
-    /// Nanoseconds of all cpus by what they go to: computing, misses by class, waiting for threads. The largest difference
+    /// Nanoseconds of all cpus by use: computing, misses by class, waiting for threads. The largest difference comes
     /// first, as in the lists below.
     pub parts: Vec<ComparedRow>,
     /// Stall by line of the source; absent where one side does not have it.
@@ -50,7 +50,7 @@ pub struct ComparedSide {
     /// The file, or the command.
     pub name: String,
     pub kind: SideKind,
-    /// How many recordings the figures are of: each is the median.
+    /// How many recordings the figures come from: each figure is the median.
     pub recordings: u64,
 }
 
@@ -66,7 +66,7 @@ pub enum SideKind {
 }
 
 impl SideKind {
-    /// As it is called in JSON and in sentences.
+    /// Its name in JSON and in sentences.
     pub fn name(self) -> &'static str {
         match self {
             SideKind::Result => "result",
@@ -83,14 +83,14 @@ impl SideKind {
 pub struct Difference {
     pub before: u64,
     pub after: u64,
-    /// A difference of so much, in the figure's own unit, is not told from chance.
+    /// A difference of up to this, in the figure's own unit, may be chance.
     pub noise: u64,
     /// `after / before - 1`; null where `before` is 0.
     pub change: Option<f64>,
     pub verdict: Verdict,
 }
 
-/// Which way a figure went.
+/// The direction of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -123,11 +123,11 @@ pub struct ComparedRow {
     /// The function, of a line of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// The data structure that is waited for, where the row is of one alone.
+    /// The data structure that is waited for, if the row is about only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structure: Option<String>,
-    /// True if line numbers differ between before and after: `name` is then without them, and all lines that it may be
-    /// of are summed.
+    /// True if line numbers differ between before and after: `name` then has none, and all lines that it may stand for
+    /// are summed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub moved: bool,
     pub time_ns: Difference,
@@ -153,8 +153,8 @@ pub const ALONE: f64 = 0.01;
 pub const LEAST: f64 = 0.001;
 
 impl Difference {
-    /// The medians of recordings before and after. What is no more than the largest difference within either side, or than
-    /// `part` of the figure, or than `least`, is noise.
+    /// The medians of recordings before and after. A difference up to the largest one within either side, or up to
+    /// `part` of the figure, or up to `least`, is noise.
     pub fn new(before: &[u64], after: &[u64], part: f64, least: u64) -> Difference {
         let (was, is) = (median(before), median(after));
         let alone = before.len() < 2 || after.len() < 2;
@@ -199,7 +199,7 @@ impl Difference {
 }
 
 impl Comparison {
-    /// Whether a side has one recording alone, so that nothing says how far two would differ.
+    /// Returns true if a side has only one recording, so that the spread is unknown.
     pub fn is_alone(&self) -> bool {
         self.before.recordings < 2 || self.after.recordings < 2
     }

@@ -11,7 +11,7 @@ pub struct DaemonStatus {
     /// Its process.
     pub process: u32,
     pub up_seconds: u64,
-    /// Programs that are connected, without the one that asks.
+    /// Connected programs, without the one that asks.
     pub clients: u64,
     pub colors: DaemonColors,
     pub frames: DaemonFrames,
@@ -20,7 +20,7 @@ pub struct DaemonStatus {
     pub quota_bytes: u64,
     pub pressure: DaemonPressure,
     pub memory: DaemonMemory,
-    /// Looks at clients' page maps that were given up.
+    /// Abandoned checks of clients' page maps.
     pub looks_given_up: u64,
 }
 
@@ -45,21 +45,21 @@ pub struct DaemonColors {
 #[serde(default)]
 pub struct DaemonFrames {
     pub at_hand: u64,
-    /// As many as it is to have at hand.
+    /// How many it should have available.
     pub target: u64,
-    /// Those at hand, by color.
+    /// Available frames, by color.
     pub by_color: Vec<u64>,
     /// Handed out in all.
     pub released: u64,
-    /// Of those that were looked at, how many arrived at who had asked, and how many did not.
+    /// Of the checked frames, how many reached the client that had asked, and how many did not.
     pub hits: u64,
     pub misses: u64,
     pub returned: u64,
-    /// Handed out, and held now.
+    /// Frames that were handed out and are still held.
     pub held: u64,
 }
 
-/// Cache that nobody has a slot in.
+/// Cache without a slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -68,7 +68,7 @@ pub struct FreeCache {
     pub one_slot_on_all_cpus: u64,
 }
 
-/// Frames that it gave up when memory was short.
+/// Frames that it released when memory was short.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

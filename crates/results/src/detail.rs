@@ -1,4 +1,5 @@
-//! A run's figures by thread, data structure and page, and the lines that threads with different data take from one another.
+//! A run's figures by thread, data structure and page, and the lines that threads with different data take from each
+//! other.
 
 use std::fmt::{self, Display};
 
@@ -14,7 +15,7 @@ use crate::lenient::ns;
 pub struct Thread {
     /// Its index in the trace.
     pub thread: u32,
-    /// Number and name that its own world gives it; the number is the index where no trace has one.
+    /// The system's number and name for it; without these in the trace, the number is the index.
     pub number: u64,
     pub name: String,
     /// Index of its process.
@@ -151,11 +152,10 @@ pub struct Collision {
     pub line: u64,
     /// Misses that were false sharing, in the kind of cache that had most of them.
     pub misses: u64,
-    /// True if both accesses are to words of one lock: that is contended, and its words belong into one line.
+    /// True if both accesses are to words of one lock: the lock is contended, and its words belong in one line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lock: bool,
-    /// The access that missed, and the write that had taken the line away: of those that collided there, the two that did
-    /// most often.
+    /// The access that missed, and the write that had taken the line away: the two that collided there most often.
     pub sides: Vec<Side>,
 }
 

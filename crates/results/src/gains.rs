@@ -54,14 +54,14 @@ pub struct CacheChange {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SlotAdvice {
-    /// The policy with the proposed plan, as it is called among the policies, and the baseline.
+    /// The policy with the proposed plan, by its name among the policies, and the baseline.
     pub policy: String,
     pub against: String,
-    /// The cache that is partitioned, its size, and how much of it one color is.
+    /// The partitioned cache, its size, and the bytes of one color.
     pub cache: String,
     pub bytes: u64,
     pub color_bytes: u64,
-    /// Predicted time of the whole run with the plan, and as things are.
+    /// Predicted time of the whole run with the plan, and without.
     #[serde(deserialize_with = "ns")]
     pub wall_ns: u64,
     #[serde(deserialize_with = "ns")]
@@ -76,27 +76,27 @@ pub struct SlotAdvice {
     /// The plan, as a file of `domicile run --slots` and `domicile simulate --slots`; where it was written.
     pub plan: String,
     pub written: Option<String>,
-    /// The loss of huge pages, where data would be on them; the times above are those on huge pages then.
+    /// The loss of huge pages, if data would be on them; the times above are then those with huge pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<HugePagesLost>,
     /// All this in words.
     pub verdict: String,
 }
 
-/// The loss by colored pages where the system puts data on huge pages: the pages that they color are small.
+/// The loss by colored pages if the system puts data on huge pages: colored pages are small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HugePagesLost {
     /// Bytes of the colored data that would be on huge pages.
     pub bytes: u64,
-    /// Predicted time of the whole run on huge pages as things are, and with the colors, whose data is on small pages.
+    /// Predicted time of the whole run on huge pages without colors, and with the colors, whose data is on small pages.
     #[serde(deserialize_with = "ns")]
     pub against_ns: u64,
     #[serde(deserialize_with = "ns")]
     pub wall_ns: u64,
-    /// The time that fewer misses save, and the time lost by walks of the TLB and page faults; the one less the other
-    /// is `against_ns` less `wall_ns`.
+    /// The time that fewer misses save, and the time lost to TLB walks and page faults; the first less the second is
+    /// `against_ns` less `wall_ns`.
     pub gain_ns: i64,
     pub loss_ns: i64,
     /// True if more is lost than saved.
@@ -113,7 +113,7 @@ pub struct SlotData {
     pub role: String,
     /// Bytes of its slot in each cache.
     pub slot_bytes: u64,
-    /// Its misses of that cache as things are, and with the plan.
+    /// Its misses in that cache without the plan, and with it.
     pub misses: Change,
     /// Those that are first uses of a line.
     pub cold: u64,
@@ -147,7 +147,7 @@ pub struct CdpcAdvice {
     pub verdict: String,
 }
 
-/// Another policy, and what becomes of it with hints.
+/// Another policy, and its result with hints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -159,7 +159,7 @@ pub struct CdpcRival {
     pub gain: f64,
     /// Misses of the outermost cache.
     pub misses: Change,
-    /// Those of them that are conflicts, where both runs classed them.
+    /// The conflicts among them, if both runs classed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts: Option<Change>,
 }

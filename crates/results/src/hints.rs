@@ -1,4 +1,4 @@
-//! Hints for page colors, how they came about, and the pages that they are of.
+//! Hints for page colors, their origin, and the pages that they are for.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub struct ExplainedPolicy {
     /// `summaries` or `trace`.
     pub from: String,
     pub loops: u64,
-    /// Summaries that cannot be: the first of them in words, and how many.
+    /// Impossible summaries: the first of them in words, and how many.
     pub malformed: Vec<String>,
     pub malformed_summaries: u64,
     pub processes: Vec<ExplainedProcess>,
@@ -44,14 +44,14 @@ pub struct ExplainedProcess {
     pub sets: Vec<HintedSet>,
     /// Uniform access segments, in coloring order.
     pub segments: Vec<HintedSegment>,
-    /// The first so many pages of `order` are touched by some cpu.
+    /// Some cpu touches each of the first this many pages of `order`.
     pub used: u64,
-    /// Pages that have changed places with others, so that cpus that fit have no color twice.
+    /// Pages that were exchanged with others, so that cpus with few enough pages have no color twice.
     pub exchanged: u64,
-    /// Cpus whose pages are no more than the colors, and yet have a color twice: no exchange was found that helps.
+    /// Cpus that have no more pages than there are colors, but still have a color twice: no useful exchange was found.
     pub crowded: Vec<u32>,
-    /// The choice for each set of arrays, where the ways of coloring were weighed against each other: the colors of
-    /// pages that were not left to the five steps are those of a static policy, wherever they are in the order.
+    /// The choice for each set of arrays, if the ways of coloring were compared: pages that were not left to the five
+    /// steps have the colors of a static policy, wherever they are in the order.
     pub weighed: Vec<WeighedArrays>,
     /// Pages (addresses divided by the bytes of a page) in coloring order; the color is the position modulo the colors.
     pub order: Vec<u64>,
@@ -87,7 +87,7 @@ pub struct HintedArray {
 #[serde(default)]
 pub struct HintedSet {
     pub cpus: Vec<u32>,
-    /// Which of the segments, in coloring order.
+    /// The segments in it, in coloring order.
     pub segments: Range<u64>,
     /// How many pages these have.
     pub pages: u64,
@@ -103,9 +103,9 @@ pub struct HintedSegment {
     pub pages: Range<u64>,
     /// Position of the segment in the coloring order: of the page that is laid out first, before pages changed places.
     pub position: u64,
-    /// The page that is laid out first. Those after it follow, and then those before it.
+    /// The page that is laid out first. The pages after it follow, and then those before it.
     pub begin: u64,
-    /// Earlier segments whose starts its own start was kept away from.
+    /// How many earlier segments its own start was kept away from.
     pub conflicts: u32,
 }
 
@@ -118,17 +118,18 @@ pub struct WeighedArrays {
     pub pages: u64,
     /// `page-coloring`, `bin-hopping` or `cdpc`.
     pub choice: String,
-    /// Why: blocks that caches are predicted to bring in the loops of these arrays, for each way of coloring all arrays.
+    /// The reason: how many blocks caches are predicted to fetch in the loops of these arrays, for each way of coloring
+    /// all arrays.
     pub brought: Vec<BroughtBlocks>,
 }
 
-/// Blocks that caches are predicted to bring.
+/// Blocks that caches are predicted to fetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct BroughtBlocks {
     pub by: String,
-    /// By all cpus together, and once more for each cpu as many as the slowest one brings.
+    /// The blocks of all cpus together, plus, for each cpu, as many as the slowest one fetches.
     pub blocks: u64,
 }
 
@@ -165,7 +166,7 @@ pub struct MappedPage {
     pub process: u32,
     /// Its address divided by the bytes of a page.
     pub page: u64,
-    /// Which of the arrays it belongs to; null: a stack, small things, or memory without a name.
+    /// The array that it belongs to; null: a stack, small things, or memory without a name.
     pub array: Option<u32>,
     /// Cpus that touch it.
     pub cpus: Vec<u32>,

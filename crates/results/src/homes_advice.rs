@@ -15,7 +15,7 @@ use crate::lenient::ns;
 pub enum RemoteReason {
     /// One node uses the page, and a thread of another one touched it first.
     FirstTouch,
-    /// One node uses it for a while, then another one.
+    /// One node uses it for a while, then another.
     MovesOn,
     /// Several nodes read it, and hardly any writes it.
     #[default]
@@ -61,9 +61,9 @@ pub struct RemoteStructure {
     pub remote: u64,
     /// Its misses by the node of the cpu.
     pub nodes: Vec<u64>,
-    /// Its remote misses by why their pages have them, the most frequent first.
+    /// Its remote misses by the reason of their pages, the most frequent first.
     pub reasons: Vec<RemoteMisses>,
-    /// The code that touched its pages with remote misses first, the largest counts first; at most three.
+    /// The code that first touched its pages with remote misses, the largest counts first; at most three.
     pub first_touches: Vec<FirstToucher>,
 }
 
@@ -83,7 +83,7 @@ pub struct FirstToucher {
     /// `file:line`, else the function, else a place in a file of code.
     pub source: String,
     pub function: String,
-    /// The function of a library that the line calls, and that did it; absent where the line did it itself.
+    /// The library function that the line calls and that touched the pages; absent if the line did it itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
     /// The thread's index in the trace, and the node of its cpu then.
@@ -120,8 +120,8 @@ pub struct HomesRemedy {
     pub wall_ns: u64,
     /// The part of the run time that it saves; negative where it costs time.
     pub gain: f64,
-    /// The same of the second half of the misses, with pages where the first half left them; absent where that was not looked
-    /// at.
+    /// The same for the second half of the misses, with pages where the first half left them; absent if that was not
+    /// examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub later_gain: Option<f64>,
     /// Of the misses that memory served, those of the cpu's own node, in percent.
@@ -140,18 +140,19 @@ pub struct HomesRemedy {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HomesAdvice {
-    /// The policy that the structures are of, and against which gains are.
+    /// The policy that the structures were measured under, and the reference for gains.
     pub against: String,
-    /// Of the time that cpus work, what they wait for other nodes' memory and caches.
+    /// The part of the cpus' working time that they wait for other nodes' memory and caches.
     pub remote_share: f64,
     /// Of the misses that memory served, those of the cpu's own node, in percent.
     pub local_percent: f64,
-    /// A sentence where all threads were on the cpus of one node, so that nothing could be remote; else empty.
+    /// A sentence if all threads were on the cpus of one node, so that nothing could be remote; else empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub on_one_node: String,
     /// Those with most remote misses first.
     pub structures: Vec<RemoteStructure>,
-    /// Misses that went beyond all caches: a row for each node of cpus, in it the nodes whose memory, or dirty caches, served them.
+    /// Misses beyond all caches: a row for each node of cpus, with the nodes whose memory, or dirty caches, served
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Vec<u64>>,
     /// The fastest first.

@@ -18,17 +18,18 @@ pub struct LiveFollowing {
     /// How pages were closed to cpus.
     #[serde(default)]
     pub closed_by: LiveClosing,
-    /// A touch of a closed page, the policy's turn, and the thread on another cpu, as it was measured before the program ran, in ns.
+    /// The duration of a touch of a closed page, the policy's turn, and the thread's start on another cpu, measured
+    /// before the program ran, in ns.
     pub move_ns: u64,
     /// Cpus that were kept from sleeping while pages were closed: one of each cache, or none.
     #[serde(default)]
     pub kept_awake: u32,
-    /// Touches of closed pages, and times that the thread was moved by one.
+    /// Touches of closed pages, and how many of them moved the thread.
     pub touches: u64,
     pub moves: u64,
-    /// System calls before and after which pages were opened and closed.
+    /// System calls around which pages were opened and closed.
     pub calls: u64,
-    /// Reason why the program was left to itself; absent where it was followed to its end.
+    /// Reason why the program was left alone; absent if it was followed to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stepped_aside: Option<String>,
     /// Regions as the policy found them; absent where it was never asked.

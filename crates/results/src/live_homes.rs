@@ -10,13 +10,13 @@ pub struct LiveHomes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     pub policy: String,
-    /// Its parameters as far as they are not its defaults: first those that follow from the source, then those that were set.
+    /// Its parameters that are not its defaults: first those that follow from the source, then those that were set.
     pub settings: Vec<String>,
     /// The source that tells which pages are touched.
     pub source: String,
     /// The unit of its counts.
     pub counts: String,
-    /// True if writes are told from reads, by the source or beside it.
+    /// True if writes are distinguished from reads, by the source or beside it.
     pub writes_known: bool,
     /// Sources that are not used, and why.
     pub other_sources: Vec<SourceNotUsed>,
@@ -27,11 +27,11 @@ pub struct LiveHomes {
     pub kernel_balancing: Option<KernelBalancing>,
     pub processes: Vec<HomesProcess>,
     pub moves: HomesMoves,
-    /// The ways of replication that ran beside the policy, and what they cost in memory; empty for a daemon.
+    /// The kinds of replication that ran beside the policy, and their cost in memory; empty for a daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replication: Vec<HomesReplication>,
     pub samples: HomesSamples,
-    /// One after the other; of a long run neighbours are summed.
+    /// The intervals in order; in a long run neighbours are summed.
     pub intervals: Vec<HomesInterval>,
     /// Processor time of Domicile itself, and of threads of the kernel that watched for it; absent where not known.
     pub own_ns: u64,
@@ -65,13 +65,13 @@ pub struct KernelBalancing {
 pub struct HomesProcess {
     pub process: u32,
     pub name: String,
-    /// Why it is not watched any more, or never was; absent where it was to the end.
+    /// Why it is no longer watched, or never was; absent if it was watched to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
     pub pages_moved: u64,
 }
 
-/// Pages of 4096 bytes: what the policy asked for, and what became of it.
+/// Pages of 4096 bytes: what the policy requested, and the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HomesMoves {
@@ -79,7 +79,7 @@ pub struct HomesMoves {
     pub moved: u64,
     /// Those that were not moved, by reason.
     pub failed: Vec<HomesFailed>,
-    /// Copies, and the end of copies, that the policy asked for. Linux has no transparent replicas: none is carried out.
+    /// Copies, and ends of copies, that the policy requested. Linux has no transparent replicas: none is carried out.
     pub copies_not_made: u64,
     pub collapses_not_made: u64,
     /// Time in which pages were moved.
@@ -93,24 +93,24 @@ pub struct HomesReplication {
     pub mode: ReplicationMode,
     /// Processes that read copies of text; replicated data that was made.
     pub users: u64,
-    /// Memory of all copies; of data the most at one time, the first copy of each among them.
+    /// Memory of all copies, including each first one; for data, the most at one time.
     pub bytes: u64,
-    /// The same for each node, where it is known.
+    /// The same for each node, if known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<HomesCopies>,
-    /// Bytes of text of all processes that stayed where they were; and why the last of them did, or why nothing ran.
+    /// Bytes of text of all processes that stayed in place; and why the last of them did, or why nothing ran.
     #[serde(default)]
     pub left_bytes: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// How readers come to the copy of their node.
+/// How readers reach the copy of their node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReplicationMode {
-    /// Program text and data that is only read, in the place of the files' pages.
+    /// Program text and read-only data, in place of the files' pages.
     #[default]
     Text,
     /// Data of a program that asks for its copy, for the threads of a process.
@@ -139,13 +139,13 @@ pub struct HomesFailed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HomesSamples {
-    /// Counts of pages on the node of who touched them, and on others.
+    /// Counts of pages on the node of the touching thread, and on others.
     pub local: u64,
     pub remote: u64,
-    /// Those of both that count for several nodes, since nothing says which of them it was.
+    /// Those of both that count for several nodes, since the source does not say which one it was.
     pub shared: u64,
-    /// Touched memory in pages that was passed over: no thread was seen to run, other processes have the pages, too, or there
-    /// were more than are looked at in an interval.
+    /// Touched memory in pages that were passed over: no thread was seen to run, other processes also have the pages,
+    /// or there were more than are examined in an interval.
     pub nobody: u64,
     pub of_several_processes: u64,
     pub too_many: u64,

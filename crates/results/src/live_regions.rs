@@ -12,11 +12,11 @@ pub struct LiveRegions {
     pub acted: bool,
     /// The source of working sets.
     pub source: String,
-    /// Its count, and the limits of that.
+    /// The meaning of its count, and the count's limits.
     pub source_limit: String,
     /// Sources that are not used, and why.
     pub other_sources: Vec<SourceNotUsed>,
-    /// The program that gets domains of its own; absent where none does.
+    /// The program that gets domains for itself; absent if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred: Option<String>,
     pub domains: Vec<PairingDomain>,
@@ -27,20 +27,21 @@ pub struct LiveRegions {
     pub fullest_before_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fullest_after_bytes: Option<u64>,
-    /// The reason of the last change, or for none.
+    /// The reason of the last change, or why there was none.
     pub why: String,
     /// The actions, which a dry run did not carry out; of a long run the last ones.
     pub actions: Vec<PairingAction>,
-    /// All that were done, also those that are not listed.
+    /// All actions, including those that are not listed.
     pub actions_count: u64,
     /// The unit of work in which changes are judged; absent where there is none, and in a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<PairingMeasure>,
-    /// Changes that were held against the pace of work.
+    /// Changes that were compared with the pace of work.
     pub trials: Vec<PairingTrial>,
-    /// True where the pace of work says that the last change did not lose.
+    /// True if, by the pace of work, the last change did not lose.
     pub verified: bool,
-    /// Times that a thread got the cpus again that it had before: meanwhile, at the end, and at the start from a run that was killed.
+    /// How often a thread got its earlier cpus back: meanwhile, at the end, and at the start after a run that was
+    /// killed.
     pub restored_threads: u64,
     pub recovered_threads: u64,
     /// Intervals that were observed.
@@ -66,7 +67,7 @@ pub struct Pairing {
     pub fullest_before_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fullest_after_bytes: Option<u64>,
-    /// The reason of the last change, or for none; empty where nothing was decided.
+    /// The reason of the last change, or why there was none; empty if nothing was decided.
     pub why: String,
     /// Places that were given and taken; of a long run the last ones.
     pub actions: Vec<PairingAction>,
@@ -78,7 +79,7 @@ pub struct Pairing {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PairingMeasure {
-    /// A program says how many units it has done.
+    /// A program reports how many units it has done.
     Progress,
     /// Instructions in user mode, of each process by itself.
     Instructions,
@@ -96,7 +97,7 @@ pub struct PairingDomain {
     /// The size of the cache; absent where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_bytes: Option<u64>,
-    /// Working sets of the processes that were seen there, and of those that are there by the last decision, in bytes.
+    /// Working sets of the processes that were seen there, and of those that the last decision puts there, in bytes.
     pub seen_bytes: u64,
     pub decided_bytes: u64,
     /// Busy threads in the same two cases, in thousandths of a cpu.
@@ -115,7 +116,7 @@ pub struct PairedProcess {
     pub working_set_bytes: Option<u64>,
     /// Cpus that its threads would keep busy, in thousandths: the median of the last intervals.
     pub busy: u32,
-    /// The domains that it was given, by their order; absent where it runs wherever the kernel takes it.
+    /// The domains that it was given, by index; absent if it runs wherever the kernel puts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domains: Option<Vec<u32>>,
     /// The reason why it has no place; absent where it has one.
@@ -123,7 +124,7 @@ pub struct PairedProcess {
     pub why: Option<String>,
 }
 
-/// A process that is placed, or is free again.
+/// A process that is placed, or freed again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairingAction {
@@ -131,16 +132,16 @@ pub struct PairingAction {
     pub at_ns: u64,
     pub process: u32,
     pub name: String,
-    /// Absent where it may run again wherever it could before.
+    /// Absent if it may run again wherever it could before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domains: Option<Vec<u32>>,
     pub why: String,
-    /// The error that kept it from being carried out.
+    /// The error that prevented the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
-/// A change that was held against the pace of work.
+/// A change that was compared with the pace of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairingTrial {

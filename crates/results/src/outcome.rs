@@ -19,7 +19,7 @@ use crate::windows::Windows;
 #[serde(default)]
 pub struct Outcome {
     pub policy: String,
-    /// The parameters of the policy that are this run's, where runs of several settings were asked for, as `trigger=64`.
+    /// The parameters of the policy in this run, if runs of several settings were requested, as `trigger=64`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
     pub machine: String,
@@ -29,7 +29,7 @@ pub struct Outcome {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     pub references: u64,
-    /// Changes of the program that were simulated with it; absent where it was simulated as it is.
+    /// Changes of the program that were simulated with it; absent if it was simulated unchanged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ProgramChange>,
     /// Null where the trace does not count them.
@@ -37,9 +37,9 @@ pub struct Outcome {
     /// The windows on which all figures rest; absent where all of the trace was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows: Option<Windows>,
-    /// So many misses the policy was replayed over, with fixed latencies and costs; absent where the run was simulated whole.
-    /// In a replay threads wait for each other as under first touch (`wall`, `total`, `imbalance` and the like contain that), and
-    /// lines from other cpus' caches count as their page's memory.
+    /// The number of misses that the policy was replayed over, with fixed latencies and costs; absent if the run was
+    /// simulated whole. In a replay, threads wait for each other as under first touch (`wall`, `total`, `imbalance` and
+    /// the like contain that), and lines from other cpus' caches count as their page's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed_misses: Option<u64>,
     /// One for each kind of cache, its instances summed, in the machine's order.
@@ -47,7 +47,7 @@ pub struct Outcome {
     pub tlb: Tlb,
     pub memory: Memory,
     pub time_ns: Time,
-    /// The use of memory, or of the bus; absent where the machine does not say what it can move.
+    /// The use of memory, or of the bus; absent if the machine does not state its bandwidth.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus: Option<Bus>,
     /// The outcome of the program's prefetches; absent where the machine does not carry them out.
@@ -65,7 +65,7 @@ pub struct Outcome {
     /// Findings and actions of region scheduling; absent where policy `regions` is no part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regions: Option<Regions>,
-    /// The hints of policy `cdpc`, and what came of them; absent where it is no part of the policy.
+    /// The hints of policy `cdpc`, and their results; absent if it is no part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cdpc: Option<Cdpc>,
     /// The same figures cpu by cpu; absent on machines with one cpu, and where not asked for.
@@ -125,7 +125,7 @@ pub struct Memory {
     /// Pages touched, and the most frames in use at once (replicas included).
     pub pages: u64,
     pub pages_max: u64,
-    /// Frames in use, averaged over the time of the run; absent where that was not counted.
+    /// Frames in use, averaged over the time of the run; absent if that was not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages_average: Option<f64>,
     /// Absent where they take no time on the machine, and in traces with windows.
@@ -148,7 +148,7 @@ impl Outcome {
     }
 }
 
-/// Touches of pages that were not there.
+/// Touches of pages that were not present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -188,10 +188,10 @@ pub struct Time {
     /// The system's time for faults of pages that are touched for the first time.
     #[serde(deserialize_with = "ns", skip_serializing_if = "is_none")]
     pub page_faults: u64,
-    /// For room among the prefetches that are under way.
+    /// For room among the prefetches in progress.
     #[serde(deserialize_with = "ns")]
     pub prefetch_stall: u64,
-    /// Waiting for other threads, where it is neither of the next two.
+    /// Waiting for other threads, for a reason other than the next two.
     #[serde(deserialize_with = "ns")]
     pub imbalance: u64,
     /// Waiting while a master works alone, between two teams.
@@ -204,7 +204,7 @@ pub struct Time {
     pub total: u64,
     #[serde(deserialize_with = "ns")]
     pub wall: u64,
-    /// `cache_stall`, `local_stall` and `remote_stall` once more, by why; absent in old results.
+    /// `cache_stall`, `local_stall` and `remote_stall` once more, by reason; absent in old results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_by_class: Option<StallByClass>,
 }
@@ -286,8 +286,8 @@ pub struct Bus {
     /// By requests to write a line that others hold (`memory.upgrade_ns` of the machine).
     #[serde(deserialize_with = "ns")]
     pub upgrades: u64,
-    /// The three together, in percent of the wall clock's time (of each node's). What is still on its way at the end
-    /// counts too.
+    /// The three together, in percent of the wall clock's time (of each node's). Transfers that are still in progress
+    /// at the end count too.
     pub occupancy_percent: f64,
 }
 
@@ -299,13 +299,13 @@ pub struct Prefetches {
     pub issued: u64,
     /// The TLB did not have the page.
     pub dropped_tlb: u64,
-    /// The page had no frame (or was closed to the cpu), and there is no TLB to say so.
+    /// The page had no frame (or was closed to the cpu), and there is no TLB to detect that.
     pub dropped_unmapped: u64,
     /// A cache of the cpu held the line, or it was on its way there.
     pub already_present: u64,
-    /// Lines that came, or were on their way at the end.
+    /// Lines that arrived, or were in transit at the end.
     pub brought: u64,
-    /// Of those, the ones that a reference found before they left again; of a cpu: found by it first.
+    /// Of those, the ones that a reference found before they were evicted; for a cpu: that it found first.
     pub useful: u64,
     /// Of `useful`: those that the reference still had to wait for.
     pub late: u64,
@@ -331,8 +331,8 @@ impl Prefetches {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Work {
-    /// Items that could run in another order, those that could not (threads meet in them, or they do not end), and
-    /// those that did run before or after another item than recorded.
+    /// Items that could run in another order; items that could not (threads meet in them, or they do not end); and
+    /// items that ran before or after another item than recorded.
     pub items: u64,
     pub fixed: u64,
     pub moved: u64,
@@ -342,7 +342,7 @@ pub struct Work {
     /// Hints that counted, and the side of a block in their units.
     pub hints: u32,
     pub block: u64,
-    /// Why the block has that size: `set`, `cache` or `tlb-reach`, and the same in words.
+    /// Why the block has its size: `set`, `cache` or `tlb-reach`, and the same in words.
     pub limit: String,
     pub reason: String,
     /// `first-fork`, `nearest` or `hilbert`.

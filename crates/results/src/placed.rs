@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Slots {
-    /// Colors of each outermost cache, and how many bytes of it one stands for.
+    /// Colors of each outermost cache, and the bytes of one color.
     pub colors: u32,
     pub color_bytes: u64,
     /// Data sets that were given colors, and those of them in private slots.
@@ -20,7 +20,7 @@ pub struct Slots {
     pub refusals: u64,
 }
 
-/// The hints of policy `cdpc`, and what came of them.
+/// The hints of policy `cdpc`, and their results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -41,7 +41,7 @@ pub struct Cdpc {
     /// Pages that were touched and had a hint, and those that got a frame of that color.
     pub asked: u64,
     pub honoured: u64,
-    /// Summaries that cannot be: the first of them in words, and how many.
+    /// Impossible summaries: the first of them in words, and how many.
     pub malformed: Vec<String>,
     pub malformed_summaries: u64,
 }

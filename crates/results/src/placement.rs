@@ -24,7 +24,7 @@ pub struct Placement {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct PlacementThread {
-    /// As Linux keeps it (15 bytes); empty where the trace has none.
+    /// As Linux stores it (15 bytes); empty if the trace has none.
     pub name: String,
 }
 
@@ -50,14 +50,14 @@ pub struct PlacedRun {
     /// The way that was applied.
     pub way: String,
     pub exit_code: Option<i32>,
-    /// Threads of the file that ran on their cpus; and that did not begin, or could not have them.
+    /// Threads of the file that ran on their cpus; and threads that did not begin, or could not have their cpus.
     pub placed: u32,
     pub missing: u32,
     /// Of the missing ones, those that ended before they were placed, and those that could not have their cpus; the others did not
     /// begin.
     pub ended: u32,
     pub denied: u32,
-    /// Threads that the file does not know: they ran anywhere.
+    /// Threads that are not in the file: they ran anywhere.
     pub unknown: u32,
     /// Why threads could not have their cpus, each reason once.
     pub refused: Vec<String>,
@@ -65,14 +65,14 @@ pub struct PlacedRun {
     pub measured: Vec<MeasuredWay>,
 }
 
-/// A way to place threads, as it was predicted and as the clock has it.
+/// A way to place threads, with its predicted and its measured time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MeasuredWay {
     /// As in the file, or `unplaced`: Linux's own.
     pub name: String,
-    /// By simulation; absent of what was not simulated.
+    /// By simulation; absent if it was not simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted_ns: Option<u64>,
     /// Of each round, in their order: nanoseconds on the clock.
@@ -101,7 +101,7 @@ impl Placement {
         known().all(told)
     }
 
-    /// Errors: what of it cannot be applied.
+    /// Errors: the part that cannot be applied.
     pub fn check(&self) -> Result<(), String> {
         if self.threads.is_empty() || self.ways.is_empty() {
             return Err("it has no threads, or no way to place them".to_string());

@@ -13,7 +13,7 @@ use crate::lenient::ns;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
-    /// Samples of call stacks that the run passed; 0: the recording has none, and each stack is the line alone.
+    /// Samples of call stacks that the run passed; 0: the recording has none, and each stack is only the line.
     pub samples: u64,
     /// The frames of all stacks, each once.
     pub frames: Vec<ProfileFrame>,
@@ -53,15 +53,16 @@ impl ProfileFrame {
     }
 }
 
-/// One line that waits for one data structure, reached by one way of calls.
+/// One line that waits for one data structure, reached by one sequence of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ProfileStack {
-    /// Indices into [`Profile::frames`], innermost first: the line that waits, then its callers; functions that the compiler
-    /// inlined are frames, too. Where the run is of several programs and was sampled, the last is the program (`process cc1`).
+    /// Indices into [`Profile::frames`], innermost first: the line that waits, then its callers; functions that the
+    /// compiler inlined are frames, too. If the run is of several programs and was sampled, the last is the program
+    /// (`process cc1`).
     pub frames: Vec<u32>,
-    /// So many frames after the first are functions that the line was inlined into; the rest called them.
+    /// This many frames after the first are functions that the line was inlined into; the rest called them.
     #[serde(skip_serializing_if = "is_zero")]
     pub inlined: u32,
     /// The data structure that is waited for.
@@ -99,7 +100,7 @@ impl Profile {
                 Entry::Occupied(mut entry) => entry.get_mut().add(&stack),
             }
         }
-        // A line that was among the first without callers is one with the rest of it.
+        // A line that was also among the first without callers is merged with its rest.
         let without_callers = |stack: &ProfileStack| {
             let program = stack.frames.last().is_some_and(|&frame| self.is_program(frame));
             stack.frames.len() == 1 + stack.inlined as usize + usize::from(program)
@@ -122,7 +123,7 @@ impl Profile {
         self.drop_unused_frames();
     }
 
-    /// Whether a frame is one of [`ProfileFrame::of_program`].
+    /// Returns true if a frame is one of [`ProfileFrame::of_program`].
     pub fn is_program(&self, frame: u32) -> bool {
         let frame = self.frames.get(frame as usize);
         frame.is_some_and(ProfileFrame::is_program)

@@ -9,13 +9,13 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What is done to a program in simulation. `data` is a name as reports give it: a static variable (`grid`), an
+/// A change of the program in simulation. `data` is a name as reports show it: a static variable (`grid`), an
 /// allocation site (`heap: main (mm.c:12)`: all its blocks), a declared array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ProgramChange {
-    /// Rows of `row_bytes` are followed by `pad_bytes` that nobody uses.
+    /// Rows of `row_bytes` are followed by `pad_bytes` of padding.
     Pad {
         data: String,
         row_bytes: u64,
@@ -27,9 +27,9 @@ pub enum ProgramChange {
         element_bytes: u64,
         columns: u64,
     },
-    /// Arrays that are used at one index become one array of elements that have one of each: the inverse of `Fields`. They lie one
-    /// after the other in `data`, `part_bytes` each, or they are `data` and those that `with` names; a name that is there several
-    /// times stands for as many blocks, one after the other.
+    /// Arrays that are used at one index become one array of elements with a part of each: the inverse of `Fields`.
+    /// They lie one after the other in `data`, `part_bytes` each, or they are `data` and those that `with` names; a
+    /// name that occurs several times stands for as many blocks, one after the other.
     Interleave {
         data: String,
         element_bytes: u64,
@@ -38,28 +38,29 @@ pub enum ProgramChange {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         with: Vec<String>,
     },
-    /// Of each element, every group of fields goes to an array of its own; bytes that no group names make a last one.
-    /// One group is another order of the fields, or leaves out what nobody uses.
+    /// Of each element, every group of fields goes to its own array; bytes that no group names make a last one. A
+    /// single group reorders the fields, or leaves out unused ones.
     Fields {
         data: String,
         element_bytes: u64,
         groups: Vec<Vec<Field>>,
     },
-    /// The data begins so many bytes later; of several blocks the second twice as many, the third three times.
+    /// The data begins this many bytes later; of several blocks the second twice as many, the third three times.
     Shift { data: String, bytes: u64 },
     /// Each element begins at a line of its own.
     Separate { data: String, element_bytes: u64 },
-    /// The work is done in the order in which blocks of `bytes` of the data are used: another order of the references,
-    /// as if the work on different blocks were independent.
+    /// The work is done block by block, by blocks of `bytes` of the data: another order of the references, as if the
+    /// work on different blocks were independent.
     Tile { data: String, bytes: u64 },
-    /// The loops around the line `line` (`file.c:12`), which walk over the data, are interchanged: of each sweep over it the
-    /// iterations are carried out in the order of the addresses, as if they were independent.
+    /// The loops around the line `line` (`file.c:12`), which walk over the data, are interchanged: in each sweep over
+    /// the data the iterations run in the order of the addresses, as if they were independent.
     Interchange { data: String, line: String },
-    /// The loads of the line `line` follow so many chains in turn: each link waits for the load that is `chains` loads before it.
+    /// The loads of the line `line` follow this many chains in turn: each link waits for the load that is `chains`
+    /// loads before it.
     Chains { data: String, line: String, chains: u64 },
-    /// The loads of the line `line` are asked for `ahead` of them earlier, by a prefetch instruction.
+    /// A prefetch instruction requests the loads of the line `line` `ahead` of them earlier.
     Prefetch { data: String, line: String, ahead: u64 },
-    /// The TLB has one entry for each 2 MiB; absent `data`: of everything.
+    /// The TLB has one entry for each 2 MiB; absent `data`: for all data.
     HugePages {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<String>,

@@ -12,16 +12,16 @@ pub struct Recorded {
     /// The program's.
     pub exit_code: i32,
     pub references: u64,
-    /// Of the whole run, those that were not to be recorded too.
+    /// References of the whole run, including those that should not be recorded.
     pub references_seen: u64,
     /// 0 where they were not counted.
     pub instructions: u64,
     /// Of the trace.
     pub bytes: u64,
     pub notes: Vec<String>,
-    /// Why the trace is not of the whole run; null where it is.
+    /// Why the trace does not cover the whole run; null if it does.
     pub failure: Option<String>,
-    /// How the program broke off (a signal killed it, its status is not 0 ...); absent where it ended in good order.
+    /// How the program broke off (a signal killed it, its status is not 0 ...); absent if it ended normally.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broke: Option<String>,
 }

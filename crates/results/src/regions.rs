@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::windows::Windows;
 
-/// Whether it pays to spread a program's regions over several caches, or why not (Lee12, section 3.1).
+/// The verdict on spreading a program's regions over several caches (Lee12, section 3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -13,19 +13,20 @@ pub enum RegionsVerdict {
     /// Nothing was judged: the run was too short.
     #[default]
     NotYet,
-    /// Of the run there are windows, and the longest is shorter than a regioning phase: none saw what the program does.
+    /// The run consists of windows, and the longest is shorter than a regioning phase: none saw the program's
+    /// behaviour.
     WindowsTooShort,
     /// Fewer than two regions were found.
     NoRegions,
-    /// Less than half of what is in use was found in regions of several pages: the rest is still being found.
+    /// Less than half of the memory in use was found in regions of several pages: the rest is still being found.
     StillFound,
-    /// Two regions or more, and no change from one to another was seen yet.
+    /// Two regions or more, but no change from one to another was seen yet.
     StayUnknown,
     /// Condition 1: regions change so often that moving the thread costs more than it saves.
     StaysTooShort,
     /// Condition 1: regions change so seldom that there is little to save.
     StaysTooLong,
-    /// It was spread, and what threads did between two moves took no less time than before.
+    /// It was spread, and the work of threads between two moves took no less time than before.
     NoGain,
     /// Condition 2: all of it fits into one cache.
     FitsOneCache,
@@ -33,7 +34,7 @@ pub enum RegionsVerdict {
     FitsNoCaches,
 }
 
-/// How the bounds of the conditions came about.
+/// The origin of the conditions' bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -44,7 +45,7 @@ pub enum RegionsSource {
     Machine,
     /// They were measured on the simulated machine before the run.
     Calibrated,
-    /// By rule, since nobody measured them.
+    /// By rule, since they were not measured.
     #[default]
     Rule,
 }
@@ -88,13 +89,14 @@ pub struct RegionsProcess {
     pub verdict: RegionsVerdict,
     /// Bytes in use, as access bits say.
     pub working_set_bytes: u64,
-    /// The mean time from one change of region to the next, as phases saw it where it was not spread; `null`: none was seen.
+    /// The mean time from one change of region to the next, as phases saw it while it was not spread; `null`: none was
+    /// seen.
     pub stay_ns: Option<u64>,
-    /// For how long phases looked for changes of region; of many changes, for the latest ones.
+    /// How long phases looked for changes of region; of many changes, for the latest ones.
     pub watched_ns: u64,
     /// The mean time from one move of a thread to the next, where it was spread; `null`: none was seen.
     pub followed_ns: Option<u64>,
-    /// The cache that all of it was given, where it was not spread.
+    /// The cache that all of it was given, if it was not spread.
     pub cache: Option<u32>,
 }
 
@@ -122,7 +124,7 @@ pub struct RegionsMoment {
     /// By cache: regions that have it, and the sum of their working sets.
     pub regions: Vec<u64>,
     pub load_bytes: Vec<u64>,
-    /// Regions without a cache, and pages by themselves.
+    /// Regions without a cache, and single pages.
     pub regular: u64,
     pub seeds: u64,
     /// So far.
@@ -140,7 +142,7 @@ pub struct Regions {
     pub cache: String,
     pub caches: u32,
     pub cache_bytes: u64,
-    /// A regioning phase takes so long, once in so long of a cpu's time.
+    /// A regioning phase takes this long, once in this much of a cpu's time.
     pub phase_ns: u64,
     pub period_ns: u64,
     pub bounds: RegionsBounds,
@@ -165,27 +167,27 @@ pub struct Regions {
     pub moments: Vec<RegionsMoment>,
 }
 
-/// The regions of a program, where it would gain by them on the machine at hand.
+/// The regions of a program, if they would gain it time on the machine at hand.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RegionsAdvice {
-    /// What policy `regions` found, with times cut to the length of the run.
+    /// The findings of policy `regions`, with times cut to the length of the run.
     pub regions: Regions,
     pub wall_ns: u64,
-    /// The part of the time that is saved where threads go to the cache of their region.
+    /// The part of the time that is saved if threads go to the cache of their region.
     pub unify: f64,
-    /// Where processes are put on the emptier caches.
+    /// The same if processes are moved to the emptier caches.
     pub balance: f64,
-    /// Where each process has caches of its own.
+    /// The same if each process has its own caches.
     pub partition: f64,
-    /// In three lines: which regions, who uses them, what would gain.
+    /// In three lines: the regions, their users, the gains.
     pub lines: Vec<String>,
 }
 
 impl Regions {
-    /// Where each window of the run is shorter than a phase, phases saw pieces of several windows: what was found not to gain is not
-    /// known.
+    /// If each window of the run is shorter than a phase, phases saw pieces of several windows: a verdict against a
+    /// gain then becomes unknown.
     pub fn doubt(&mut self, windows: &Windows) {
         let longest = windows.counted.iter().map(|window| window.wall_ns).max();
         if longest.is_none_or(|longest| longest >= self.phase_ns) {

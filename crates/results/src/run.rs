@@ -14,17 +14,17 @@ pub use homes::{HomesReport, HomesWhen, Kept, NodeHomes, OnNodes, Seat};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     pub exit_code: i32,
-    /// The colors looked for beforehand; 0 where none were.
+    /// The number of colors found beforehand; 0 if there were none.
     pub colors: u32,
     pub color_bytes: u64,
     pub colors_forced: bool,
     /// The ways that the program had for its private slots together, on machines without colors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<InWays>,
-    /// The nodes, where pages get homes and no colors.
+    /// The nodes, if pages get homes and no colors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub homes: Option<OnNodes>,
-    /// One for each process that is the program, one without `--children`.
+    /// One for each process that runs the program; only one without `--children`.
     pub processes: Vec<Report>,
 }
 
@@ -38,7 +38,7 @@ pub struct InWays {
     pub why: String,
     /// The sum of the plan's private slots, in each cache.
     pub asked_bytes: u64,
-    /// Bytes of the ways, in the cache where they are least; 0 without private slots.
+    /// Bytes of the ways, in the cache with the least; 0 without private slots.
     pub bytes: u64,
     pub caches: Vec<CacheWays>,
 }
@@ -61,9 +61,9 @@ pub struct Report {
     pub state: State,
     /// How pages get frames of a color here: the facilities in use.
     pub means: String,
-    /// The colors: bits, number, bytes of cache each, who says so.
+    /// The colors: bits, number, bytes of cache each, source.
     pub colors: String,
-    /// True if the colors were forced, against or without the word of the probe.
+    /// True if the colors were forced, whatever the probe found.
     pub forced: bool,
     pub data_sets: Vec<DataReport>,
     /// Microseconds before `main`, and in allocations.
@@ -78,18 +78,18 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// How far the run-time came.
+/// How far the run-time got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ProcessState"))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The run-time was loaded, into a program that is not the one meant.
+    /// The run-time was loaded into a program other than the intended one.
     #[default]
     Passive,
     /// The program ran, or runs, with its slots.
     Running,
-    /// It ended by itself, and its pages were looked at then.
+    /// It ended by itself, and its pages were then examined.
     Ended,
     /// Nothing could be colored; the program ran as without a plan.
     Failed,
@@ -104,7 +104,7 @@ pub struct DataReport {
     pub slot: String,
     /// The colors that it was granted.
     pub granted: Vec<u32>,
-    /// The names that were looked for, and what was found of each.
+    /// The names that were searched, and the data found for each.
     pub names: Vec<Share>,
     /// Pages that got a frame of its colors so far, and how many of these frames came from the daemon.
     pub placed: u64,
@@ -112,11 +112,11 @@ pub struct DataReport {
     /// Pages that have memory now, and how many of them lie in frames of the granted colors.
     pub pages: u64,
     pub allowed: u64,
-    /// Pages of whose frames nothing is known.
+    /// Pages whose frames are unknown.
     pub unknown: u64,
-    /// Bytes on pages that hold other data too, which stay where they are.
+    /// Bytes on pages that also hold other data, which stay in place.
     pub left_out: u64,
-    /// Why not all is as the plan wants.
+    /// Why not everything is as the plan requires.
     pub notes: Vec<String>,
 }
 
@@ -131,6 +131,6 @@ pub struct Share {
     /// Bytes so far, and the most at once.
     pub bytes: u64,
     pub peak_bytes: u64,
-    /// Blocks that could not be given pages of their own.
+    /// Blocks that could not be given their own pages.
     pub refused: u64,
 }

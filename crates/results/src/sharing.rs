@@ -11,13 +11,13 @@ use crate::lenient::ns;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SharingGraph {
-    /// Data is counted in lines of so many bytes.
+    /// Data is counted in lines of this many bytes.
     pub line_bytes: u64,
     /// In the order of the trace.
     pub threads: Vec<SharingThread>,
     /// Pairs that share something, those with most misses first.
     pub edges: Vec<SharingEdge>,
-    /// Threads beyond these, which are not told apart and not looked at.
+    /// Further threads, which are neither distinguished nor examined.
     pub left_out: u64,
 }
 
@@ -51,9 +51,9 @@ pub struct SharingEdge {
     pub bytes: u64,
     /// Of these, those that one of the two wrote.
     pub written: u64,
-    /// How often one of them needed a line that the other one was the last to get, and had it not yet, or not as it is since a
-    /// write. So many misses come of sharing where each thread has a cache of its own for all that it uses, and none where
-    /// both use one.
+    /// How often one of them needed a line that the other one was the last to get, but did not have it yet, or only an
+    /// older version. Sharing causes this many misses if each thread has its own cache that holds all its data, and
+    /// none if both use one cache.
     pub misses: u64,
     /// The data, that with most misses first.
     pub structures: Vec<SharedStructure>,
@@ -78,9 +78,9 @@ pub struct SharingGroup {
     pub threads: Vec<u32>,
     /// Bytes of the lines that any of them touched.
     pub bytes: u64,
-    /// Of the edges between them.
+    /// The sum of the edges between them.
     pub misses: u64,
-    /// Which instance of the cache it is placed under, and these cpus of it: one for each thread.
+    /// The instance of the cache that it is placed under, and its cpus there: one for each thread.
     pub cache: u32,
     pub cpus: Vec<u32>,
 }
@@ -110,7 +110,7 @@ pub struct SharingAdvice {
     pub cache_bytes: u64,
     pub cpus_per_cache: u32,
     pub graph: SharingGraph,
-    /// Those with most misses first; threads that belong to nobody are groups of one.
+    /// Those with most misses first; threads that belong with no other are groups of one.
     pub groups: Vec<SharingGroup>,
     /// The fastest first.
     pub placements: Vec<ThreadPlacement>,

@@ -230,7 +230,7 @@ fn split_brackets(text: &str, open: char, close: char) -> Option<(&str, &str)> {
 fn file_and_line(text: &str) -> Option<(String, u32)> {
     let (file, line) = text.trim().rsplit_once(':')?;
     let file = base(file).trim();
-    // `std::vector` has no number behind its last colon; arrows stand between functions.
+    // `std::vector` has no number after its last colon; arrows separate functions.
     let is_file = !file.is_empty() && !file.ends_with(':') && !file.contains('←') && !file.contains("<-");
     is_file.then_some(())?;
     Some((file.to_string(), line.parse().ok()?))

@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Intervals of one length, from the first piece that waited or missed, and what was waited for in each. A wait is put down to the
+/// Intervals of equal length, from the first piece that waited or missed, with the waits in each. A wait counts in the
 /// interval in which it ends, on the clock of its cpu.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Timeline {
-    /// Nanoseconds of an interval: 1024, or so many doubled until at most 128 intervals hold the run.
+    /// Nanoseconds of an interval: 1024, doubled until at most 128 intervals cover the run.
     pub interval_ns: u64,
-    /// By data structure, those that most was waited for first; the last may be all others together.
+    /// By data structure, the longest waits first; the last may be all others together.
     pub structures: Vec<TimelineRow>,
     /// By thread, in the order of their indices: the 63 that waited longest; the last may be all others together.
     pub threads: Vec<TimelineRow>,
     /// By place, in the order of processes and addresses. Places that were not touched beyond the first cache are left out.
     pub blocks: Vec<TimelineBlock>,
-    /// By page color, those of neighboring colors together where there are more than 64. Absent where a page's frame decides nothing.
+    /// By page color; with more than 64 colors, neighboring ones are summed. Absent if a page's frame has no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub colors: Vec<TimelineRow>,
     /// Pages that were moved to another node or copied to it, in each interval. Absent where there were none.
@@ -47,7 +47,7 @@ pub struct TimelineRow {
     pub stall_ns: Vec<u64>,
 }
 
-/// Some pages side by side: one, or so many doubled until at most 192 blocks hold all that was touched.
+/// Adjacent pages: one, doubled until at most 192 blocks hold all touched pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -56,11 +56,11 @@ pub struct TimelineBlock {
     pub process: u32,
     pub address: u64,
     pub bytes: u64,
-    /// A data structure in it: that which most was waited for, if that is more than half of all that was.
+    /// A data structure in it: the one with the longest waits, if those are more than half of all.
     pub structure: String,
     /// Nanoseconds that cpus waited for it in each interval.
     pub stall_ns: Vec<u64>,
-    /// How often data of it missed the first cache, in each interval.
+    /// How often its data missed the first cache, in each interval.
     pub misses: Vec<u64>,
     /// Nanoseconds that threads waited for it, in the order of `threads` of the timeline.
     pub threads_stall_ns: Vec<u64>,

@@ -10,35 +10,35 @@ use crate::short;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Todo {
-    /// The line of the source that waits, as `file:line`; absent where the program does not say, or it is not about a line.
+    /// The source line that waits, as `file:line`; absent if the program does not say, or no line is concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// How many other lines wait for the data for the same reason.
     #[serde(skip_serializing_if = "is_none")]
     pub other_lines: u64,
-    /// The file with its folders, as debug information has it.
+    /// The file with its folders, as in debug information.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// That line's text, where the file could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The data, whole; absent where it is about the program.
+    /// The full name of the data; absent if the whole program is concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// The kind of its cause (`walks-across`), or of what is to be done: `pages-remote`, `threads-apart`, `order-of-work`,
+    /// The kind of its cause (`walks-across`), or of the change: `pages-remote`, `threads-apart`, `order-of-work`,
     /// `page-colors`, `cache-slots`.
     pub kind: String,
     /// The cause, in a sentence with its number.
     pub because: String,
     /// The change to make: code, or a command.
     pub action: String,
-    /// The assumptions of its simulation; absent where there is nothing to know.
+    /// The assumptions of its simulation; absent if there are none to know.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub conditions: String,
     /// Other things that can be done instead, each with the part of the run time that it saves by simulation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instead: Vec<Instead>,
-    /// The part of the run time that is waited for this reason.
+    /// The part of the run time spent waiting for this reason.
     pub share: f64,
     /// The part of the run time that the change saves, by simulation; absent where it was not simulated: then it saves at most
     /// `share`.

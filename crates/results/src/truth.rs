@@ -1,4 +1,4 @@
-//! Predictions held against the clock: pairs of programs before and after a change.
+//! Predictions compared with the clock: pairs of programs before and after a change.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Truth {
     /// Pairs that could not be run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<TruthFailed>,
-    /// Null where no pair says anything of it.
+    /// Null if no pair provides a range.
     pub range: Option<TruthRange>,
 }
 
@@ -21,18 +21,18 @@ pub struct Truth {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TruthAbout {
-    /// The day on which it was measured, of Greenwich; empty where that is not known.
+    /// The day of the measurement, in UTC; empty if unknown.
     pub date: String,
     pub processor: String,
     pub cpus: u32,
     pub kernel: String,
-    /// The first line of what the C compiler says of its version.
+    /// The first line of the C compiler's version text.
     pub compiler: String,
-    /// The machine that predictions are of.
+    /// The machine that predictions are for.
     pub machine: String,
     /// How often each side was measured.
     pub rounds: u32,
-    /// Other processes that were running as it began (the load of the last minute).
+    /// Other processes that were running at the start (the load of the last minute).
     pub load: f64,
 }
 
@@ -48,23 +48,24 @@ pub struct TruthPair {
     pub whose: String,
     /// The language, the library or the program.
     pub of: String,
-    /// `build`: models may be made with it; `held`: it only tests them.
+    /// `build`: models may be built with it; `held`: it only tests them.
     pub half: String,
     pub measured: TruthMeasured,
-    /// The ratio as other measurements of the same pair have it (`--again`).
+    /// The ratio in other measurements of the same pair (`--again`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<f64>,
     /// Null where nothing was to be predicted.
     pub predicted: Option<TruthPredicted>,
-    /// True if the prediction is on the measured side of 1. Null: the measured interval holds 1, or nothing is predicted.
+    /// True if the prediction is on the same side of 1 as the measurement. Null: the measured interval holds 1, or
+    /// nothing is predicted.
     pub sign_right: Option<bool>,
     /// The larger of the measured and the predicted ratio over the other.
     pub off: Option<f64>,
-    /// Why the prediction misses, where that was found out.
+    /// Why the prediction misses, if the reason is known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub explained: String,
-    /// Where the prediction misses: the changes of one figure of the machine with which it is within 20%, the likeliest first. Absent: none
-    /// was tried.
+    /// If the prediction misses: the changes of one figure of the machine with which it is within 20%, the likeliest
+    /// first. Absent: none was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experiments: Option<Vec<TruthExperiment>>,
     /// The machine that it is predicted on, as it was while the pair was measured. Absent: it was probed before, or is another.
@@ -72,7 +73,7 @@ pub struct TruthPair {
     pub beside: Option<TruthBeside>,
 }
 
-/// The part of a machine that others leave to us, which changes within minutes.
+/// The part of a machine that others leave to this process, which changes within minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -80,18 +81,18 @@ pub struct TruthBeside {
     /// Of the outermost cache.
     pub last_level_bytes: u64,
     pub last_level_ns: f64,
-    /// Gigabytes (10^9 bytes) a second that others brought into it; 0: none, or it was not looked at.
+    /// Gigabytes (10^9 bytes) a second that other programs fetched into it; 0: none, or not measured.
     pub others_gbps: f64,
     pub memory_ns: f64,
     pub instructions_per_clock: f64,
-    /// Gigabytes (10^9 bytes) a second that all cpus together read of a node. This and all below: 0 where it was not looked at.
+    /// Gigabytes (10^9 bytes) a second that all cpus together read of a node. This and all below: 0 if not measured.
     pub memory_gbps: f64,
-    /// Between two lines that come to a core from a third level or memory.
+    /// Nanoseconds between two lines that come to a core from a third level or memory.
     pub line_ns: f64,
     /// The same between two lines from memory, on small pages and on huge ones.
     pub memory_line_ns: f64,
     pub huge_memory_line_ns: f64,
-    /// Of a small page, and of a huge one.
+    /// Nanoseconds of a walk for a small page, and for a huge one.
     pub page_walk_ns: f64,
     pub huge_page_walk_ns: f64,
 }
@@ -103,7 +104,7 @@ pub struct TruthBeside {
 pub struct TruthMeasured {
     /// The median of the rounds.
     pub ratio: f64,
-    /// The interval that holds the median with 95%, from six rounds on; of fewer rounds their least and most.
+    /// The interval that holds the median with 95%, from six rounds on; with fewer rounds their least and most.
     pub least: f64,
     pub most: f64,
     /// Medians, without the start-up.
@@ -164,9 +165,9 @@ pub struct TruthFailed {
 pub struct TruthRange {
     pub least: f64,
     pub most: f64,
-    /// The pairs that it is of.
+    /// The pairs that it comes from.
     pub pairs: u32,
-    /// The pairs that test it, and how many of them have a measured interval that meets it.
+    /// The pairs that test it, and in how many of them the measured interval overlaps it.
     pub held: u32,
     pub held_within: u32,
 }
@@ -175,7 +176,7 @@ impl TruthPair {
     /// A ratio that is off by no more is predicted well.
     pub const NEAR: f64 = 1.2;
 
-    /// Whether the ratio is within so many times of the measured one.
+    /// Returns true if the ratio is within this factor of the measured one.
     pub fn is_within(&self, times: f64) -> bool {
         self.off.is_some_and(|off| off <= times)
     }

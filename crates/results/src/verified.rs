@@ -7,22 +7,23 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Verified {
-    /// The changed program and its arguments, as they were given.
+    /// The changed program and its arguments, as given.
     pub command: String,
     pub predicted: VerifiedTime,
     /// The medians of the rounds, on the clock.
     pub measured: VerifiedTime,
-    /// The same without the time that the kernel worked for the programs (page faults, input and output), of which the simulation knows
-    /// little: what the prediction, without its page faults, is held against. Of programs with several threads, whose kernel's time passes side by side, the clock's.
+    /// The same without the time that the kernel worked for the programs (page faults, input and output), of which the
+    /// simulation knows little: the prediction, without its page faults, is compared with this. In programs with
+    /// several threads the kernel works in parallel, so this is the clock's time.
     pub in_program: VerifiedTime,
-    /// The part of the time in the program that the change saves in a round lies so, in the middle: with 95% confidence, and of fewer than six
-    /// rounds, which know less, the smallest and the largest.
+    /// The range of the median part of the time in the program that the change saves in a round: with 95% confidence,
+    /// or, with fewer than six rounds, from the smallest to the largest.
     pub saved_low: f64,
     pub saved_high: f64,
     /// In the order in which they were measured.
     pub rounds: Vec<VerifiedRound>,
-    /// True if the rounds tell enough, and the prediction is within their range, or the ratios of the times before and after are
-    /// within 20% of one another.
+    /// True if the rounds are informative, and the prediction is within their range, or the ratios of the times before
+    /// and after are within 20% of each other.
     pub agrees: bool,
     /// True if the rounds differ so much from each other that they neither confirm the prediction nor refute it.
     pub unsure: bool,
@@ -37,7 +38,7 @@ pub struct Verified {
 pub struct VerifiedTime {
     pub before_ns: u64,
     pub after_ns: u64,
-    /// The part of the time before that the change saves; below 0 where it takes longer.
+    /// The part of the time before that the change saves; below 0 if it takes longer.
     pub saved: f64,
 }
 
@@ -92,7 +93,7 @@ impl VerifiedTime {
 }
 
 impl Verified {
-    /// What the prediction is held against. Results of before have the clock's times alone.
+    /// The times that the prediction is compared with. Older results only have the clock's times.
     pub fn held_against(&self) -> VerifiedTime {
         match self.in_program.before_ns {
             0 => self.measured,
@@ -161,7 +162,7 @@ impl Verified {
     }
 }
 
-/// How many of so many sorted values lie below an interval that holds the median of all that there could be with 95% confidence,
+/// How many of this many sorted values lie below an interval that holds the population's median with 95% confidence,
 /// and as many above it: a value is below the median as often as a coin shows heads.
 fn outside(values: usize) -> usize {
     let mut left = 0.025 * 2f64.powi(i32::try_from(values).unwrap_or(i32::MAX));

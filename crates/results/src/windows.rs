@@ -61,8 +61,8 @@ impl Windows {
         self.counted.iter().map(|window| window.references).sum()
     }
 
-    /// Which part of the time `other` saves, over the same windows, pair by pair: what differs from window to window, and not
-    /// between the two, is no uncertainty. `None` where the windows are not the same.
+    /// The part of the time that `other` saves, over the same windows, pair by pair: a difference between windows that
+    /// both have is no uncertainty. `None` where the windows are not the same.
     pub fn saved_by(&self, other: &Windows) -> Option<Estimate> {
         let pairs = self.counted.iter().zip(&other.counted);
         let same = self.counted.len() == other.counted.len()
@@ -115,18 +115,18 @@ impl Estimate {
         (self.mean > 0.0).then(|| half / self.mean)
     }
 
-    /// Whether the interval holds a value; it does not where there is none.
+    /// Returns true if the interval holds a value; false if there is no interval.
     pub fn holds(&self, value: f64) -> bool {
         let above = self.low.is_some_and(|low| low <= value);
         above && self.high.is_some_and(|high| value <= high)
     }
 
-    /// Whether the interval reaches down to nothing; one window has no interval, and says what it says.
+    /// Returns true if the interval reaches down to 0; false for a single window, which has none.
     pub fn may_be_none(&self) -> bool {
         self.low.is_some_and(|low| low <= 0.0)
     }
 
-    /// Whether the whole interval lies above nothing.
+    /// Returns true if the whole interval lies above 0.
     pub fn is_sure(&self) -> bool {
         self.low.is_some_and(|low| low > 0.0)
     }

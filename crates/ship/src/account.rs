@@ -16,12 +16,12 @@ pub enum Inline {
     FitsOneCache,
     /// All caches together are too small for the data (condition 3).
     FitsNoCaches,
-    /// The work takes less time than four hand-overs, to a worker that sleeps where it does (condition 1). The mean of the
+    /// The work takes less time than four hand-overs, to a sleeping worker if it sleeps (condition 1). The mean of the
     /// home's calls counts.
     TooShort,
-    /// Both ways were timed in turns, and shipping was not the faster one. It is tried again now and then.
+    /// Both ways were timed in turn, and shipping was not faster. It is tried again from time to time.
     NoGain,
-    /// The worker runs work within work within work, and waits for others: its stack has an end.
+    /// The worker's nested work is too deep, because its stack is finite: work within work that waits for others.
     Nested,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Inline {
 pub struct Account {
     /// Calls whose work went to another cache.
     pub shipped: u64,
-    /// Calls that ran on the caller's thread, by reason; those that there were.
+    /// Calls that ran on the caller's thread, by reason; only reasons that occurred.
     pub inline: Vec<(Inline, u64)>,
 }
 

@@ -20,10 +20,11 @@ use crate::job::hand_over;
 use crate::trial::Trial;
 use crate::worker::{Outside, Worker};
 
-/// A worker, or a caller, looks for so long before it sleeps: twice the stays that pay (up to half a millisecond, Lee12, figure 9).
-/// To wake a thread takes tens of microseconds in a virtual machine, which would cost more than the caches save.
+/// How long a worker, or a caller, polls before it sleeps: twice the stays that pay (up to half a millisecond, Lee12,
+/// figure 9). Waking a thread takes tens of microseconds in a virtual machine, which would cost more than the caches
+/// save.
 const SPIN: Duration = Duration::from_millis(1);
-/// Work that is too short is tried again, once in so many calls: it may be longer by now.
+/// Work that is too short is tried again, once in this many calls: it may be longer by now.
 const TRIED: u64 = 64;
 
 /// The workers could not be started.
@@ -40,32 +41,32 @@ pub struct Caches {
     domains: Vec<CacheDomain>,
     /// The cache of each cpu.
     of_cpu: Vec<Option<u32>>,
-    /// Empty where there is one cache.
+    /// Empty if there is only one cache.
     workers: Vec<Arc<Worker>>,
     threads: Vec<JoinHandle<()>>,
     loads: Arc<[AtomicU64]>,
     counts: Counts,
     cost: Cost,
     trial: Trial,
-    /// Forks that the process had come from when the workers were started.
+    /// The number of forks in the process's history when the workers were started.
     generation: u64,
 }
 
 thread_local! {
     /// The worker that this thread is, and its cache.
     static WORKER: RefCell<Option<(Arc<Worker>, u32)>> = const { RefCell::new(None) };
-    /// Shipped work that this thread is within, wherever that runs.
+    /// The nesting depth of shipped work on this thread.
     static WITHIN: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Caches {
-    /// The outermost caches of which the machine has several, as far as this thread may use their cpus. With one only, all work
-    /// runs inline.
+    /// The outermost caches of which the machine has several, as far as this thread may use their cpus. With only one,
+    /// all work runs inline.
     pub fn start() -> Result<Caches, StartError> {
         Caches::with(cache_domains::usable()?)
     }
 
-    /// The same for caches that somebody names; their cpus are taken as they are.
+    /// The same for given caches; their cpus are not checked.
     pub fn with(domains: Vec<CacheDomain>) -> Result<Caches, StartError> {
         forks::count()?;
         let mut all = domains.iter().flat_map(|domain| &domain.cpus);
@@ -107,7 +108,7 @@ impl Caches {
         let cpus = self.domains[cache as usize].cpus.clone();
         let own = Arc::clone(&worker);
         let run = move || {
-            // Where the kernel refuses, the worker runs anywhere: slower, and right.
+            // If the kernel refuses, the worker runs anywhere: slower, but correct.
             let _ = affinity::allow(None, &cpus);
             WORKER.replace(Some((Arc::clone(&own), cache)));
             own.run(SPIN);
@@ -115,7 +116,7 @@ impl Caches {
         let builder = std::thread::Builder::new()
             .name(format!("cache-{cache}"))
             .stack_size(stack());
-        // The program's handlers run on its own threads, but for those of faults: work runs here.
+        // The program's signal handlers run on its own threads, except those of faults: work runs here.
         let _held = sys::signals::Held::but_faults();
         self.threads.push(builder.spawn(run)?);
         while !worker.is_known() {
@@ -139,14 +140,14 @@ impl Caches {
         self.counts.account()
     }
 
-    /// Gives data of so many bytes a cache: the one with the least data so far.
+    /// Assigns data of this many bytes to the cache with the least data so far.
     pub fn home(&self, bytes: u64) -> Home {
         Home::new(bytes, &self.loads)
     }
 
-    /// Runs `work` at the cache of its data and waits for it. Its value is returned, and its panic goes on here.
+    /// Runs `work` at the cache of its data and waits for it. Returns its value, and propagates its panic.
     ///
-    /// Where shipping cannot pay, `work` runs on this thread: the [`Account`] says why.
+    /// If shipping cannot pay, `work` runs on this thread: the [`Account`] says why.
     pub fn ship<Value: Send>(&self, home: &Home, work: impl FnOnce() -> Value + Send) -> Value {
         assert!(
             home.is_of(&self.loads),
@@ -166,7 +167,7 @@ impl Caches {
             self.counts.inline(why);
             return work();
         }
-        // Work at its caller's cache is timed, too: it waits for what others bring there.
+        // Work at its caller's cache is also timed: it waits for data that others bring there.
         let way = match WITHIN.get() {
             0 => self.trial.begins(),
             _ => self.trial.within(),
@@ -192,7 +193,7 @@ impl Caches {
         value
     }
 
-    /// Why work cannot be shipped, or should not by the rules. `number`: the home's calls before.
+    /// Why work cannot, or by the rules should not, be shipped. `number`: the home's earlier calls.
     fn inline(&self, home: &Home, number: u64) -> Option<Inline> {
         if self.workers.len() < 2 {
             return Some(Inline::OneCache);
@@ -212,13 +213,13 @@ impl Caches {
         (!pays && !number.is_multiple_of(TRIED)).then_some(Inline::TooShort)
     }
 
-    /// Whether a worker has to be woken for work that is too short for that. To wake it takes longer than to hand over to one that
-    /// looks for work; of calls that come often only the first one pays for it.
+    /// Returns true if a worker would have to be woken for work that is too short for that. Waking takes longer than a
+    /// hand-over to a polling worker; only the first of frequent calls pays for it.
     fn sleeps(&self, home: &Home, is_short: impl Fn(u64) -> bool) -> bool {
         self.workers[home.cache as usize].is_asleep() && is_short(Bounds::by_rule(self.cost.asleep_ns).stay_least_ns)
     }
 
-    /// Why all data is too little or too much for several caches. Nothing where a cache's size is not known.
+    /// Why all data is too little or too much for several caches. None if a cache's size is unknown.
     fn by_size(&self, bounds: &Bounds) -> Option<Inline> {
         let sizes = || self.domains.iter().map(|domain| domain.bytes);
         let (least, whole) = sizes().try_fold((u64::MAX, 0u64), |(least, whole), bytes| {
@@ -247,7 +248,7 @@ impl Caches {
         own.or_else(|| self.of_cpu.get(affinity::here()).copied().flatten())
     }
 
-    /// Another cache than the caller's.
+    /// A cache other than the caller's.
     fn other(&self) -> u32 {
         let here = self.here();
         (0..self.domains.len() as u32)
@@ -257,7 +258,7 @@ impl Caches {
 
     fn hand<Value: Send>(&self, cache: u32, work: impl FnOnce() -> Value + Send) -> Value {
         let worker = &self.workers[cache as usize];
-        // A worker of other caches serves, too: somebody may wait for it there.
+        // A worker of other caches serves, too: its own callers may be waiting.
         match WORKER.with_borrow(|known| known.as_ref().map(|(own, _)| Arc::clone(own))) {
             Some(own) => hand_over(work, |errand| worker.hand(errand), SPIN, &*own),
             None => hand_over(work, |errand| worker.hand(errand), SPIN, &Outside),
@@ -265,7 +266,7 @@ impl Caches {
     }
 }
 
-/// While shipped work runs on a thread.
+/// Marks that shipped work runs on a thread.
 struct Within;
 
 impl Within {
@@ -281,7 +282,7 @@ impl Drop for Within {
     }
 }
 
-/// The stack of a worker: as large as that of a program's first thread, since work runs on either.
+/// The stack size of a worker: that of a program's first thread, since work runs on either.
 fn stack() -> usize {
     const USUAL: u64 = 8 << 20;
     const MOST: u64 = 1 << 30;
@@ -293,7 +294,7 @@ impl Drop for Caches {
     fn drop(&mut self) {
         let threads = std::mem::take(&mut self.threads);
         if forks::generation() != self.generation {
-            // A child of fork has no such threads: to wait for them would take for ever.
+            // A child of fork does not have these threads: waiting for them would take for ever.
             threads.into_iter().for_each(std::mem::forget);
             return;
         }
@@ -303,7 +304,8 @@ impl Drop for Caches {
             own.is_some_and(|(own, _)| self.workers.iter().any(|worker| Arc::ptr_eq(worker, own)))
         });
         if is_own {
-            // Work that ends the program runs its exit handlers here: a thread that waited for itself would wait for ever.
+            // Work that ends the program runs its exit handlers here: a thread that waited for itself would wait for
+            // ever.
             threads.into_iter().for_each(std::mem::forget);
             return;
         }

@@ -2,26 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-/// Times, in nanoseconds: there and back, with nothing to do.
+/// Times of an empty round trip, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// To a worker that looks for work. The median.
+    /// To a polling worker. The median.
     pub awake_ns: u64,
-    /// To a worker that sleeps. The median.
+    /// To a sleeping worker. The median.
     pub asleep_ns: u64,
 }
 
 const AWAKE: usize = 201;
 const ASLEEP: usize = 3;
 
-/// `hand` hands over nothing; `pause` is long enough for the worker to fall asleep.
+/// `hand` hands over an empty job; `pause` is long enough for the worker to fall asleep.
 pub(crate) fn measured(hand: impl Fn(), pause: Duration) -> Cost {
     let timed = || {
         let began = Instant::now();
         hand();
         began.elapsed()
     };
-    // The first ones wake the worker, and bring its stack and code.
+    // The first ones wake the worker, and fetch its stack and code.
     (0..8).for_each(|_| hand());
     Cost {
         awake_ns: median((0..AWAKE).map(|_| timed())),

@@ -1,15 +1,15 @@
-//! The cache that data was given, and how long work with it takes there.
+//! The cache of some data, and the duration of work with it there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Data that belongs into one cache. Dropping it gives the room back.
+/// Data that is assigned to one cache. Dropping it frees the room.
 #[derive(Debug)]
 pub struct Home {
     pub(crate) cache: u32,
     pub(crate) bytes: u64,
-    /// Bytes that each cache was given.
+    /// Bytes assigned to each cache.
     loads: Arc<[AtomicU64]>,
     /// Calls, and the mean time of the work in nanoseconds.
     calls: AtomicU64,
@@ -19,7 +19,7 @@ pub struct Home {
     began: Instant,
 }
 
-/// One call of so many is timed.
+/// One of this many calls is timed.
 const TIMED: u64 = 8;
 
 impl Home {
@@ -44,13 +44,13 @@ impl Home {
         self.cache
     }
 
-    /// A call begins: its number, from 0, and whether it is to be timed.
+    /// A call begins. Returns its number, from 0, and whether to time it.
     pub(crate) fn called(&self) -> (u64, bool) {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         (number, number.is_multiple_of(TIMED))
     }
 
-    /// Whether the home is of these caches.
+    /// Returns true if the home belongs to these caches.
     pub(crate) fn is_of(&self, loads: &Arc<[AtomicU64]>) -> bool {
         Arc::ptr_eq(&self.loads, loads)
     }
@@ -64,7 +64,8 @@ impl Home {
         self.mean.store(mean.max(1), Ordering::Relaxed);
     }
 
-    /// A call finds its worker asleep. Whether the one before did so within this time: then the worker would have been awake by now.
+    /// A call finds its worker asleep. Returns whether the previous one did so within this time: then the worker would
+    /// still have been awake.
     pub(crate) fn comes_often(&self, time: Duration) -> bool {
         let now = u64::try_from(self.began.elapsed().as_nanos())
             .unwrap_or(u64::MAX)

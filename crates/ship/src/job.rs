@@ -1,7 +1,8 @@
 //! A closure on its caller's stack, handed to another thread by its address.
 //!
-//! The address is good until the caller returns from [`Job::wait`], and the caller does not return before the worker has set the
-//! job's state to [`DONE`]. That is the last thing that the worker does with it: the handle to wake a caller that sleeps is cloned before.
+//! The address is valid until the caller returns from [`Job::wait`], and the caller does not return before the worker
+//! has set the job's state to [`DONE`]. That is the worker's last access: it clones the handle for waking a sleeping
+//! caller before.
 //!
 //! ```text
 //! caller: writes the closure | hands over the address ............ waits until DONE | reads the result
@@ -19,14 +20,14 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 const WAITED_FOR: u32 = 0;
-/// The caller sleeps: whoever ends the job wakes it.
+/// The caller sleeps: the thread that ends the job wakes it.
 const SLEEPING: u32 = 1;
 const DONE: u32 = 2;
 
-/// Turns of a loop that only looks, between two looks at the clock.
+/// Turns of a polling loop between two looks at the clock.
 pub(crate) const LOOKS: u32 = 64;
 
-/// Between two looks. Whoever is waited for may need this very cpu: after some looks it is offered.
+/// Pauses between two looks. The awaited thread may need this cpu: after some looks the cpu is yielded.
 pub(crate) fn look_again(looks: u32) {
     match looks.is_multiple_of(LOOKS) {
         true => thread::yield_now(),
@@ -54,17 +55,17 @@ pub(crate) struct Errand(*const Header);
 // SAFETY: the closure and its value are `Send` where the address is made (`Job::errand`), and only one thread runs it.
 unsafe impl Send for Errand {}
 
-/// A caller that waits: what it does meanwhile.
+/// A waiting caller, and its other work meanwhile.
 pub(crate) trait Waits {
-    /// Does something else, if there is something, and says whether it did.
+    /// Does other work, if there is any, and returns whether it did.
     fn serve(&self) -> bool;
-    /// Sleeps until somebody wakes the thread; not at all if `ready`.
+    /// Sleeps until the thread is woken; not at all if `ready`.
     fn sleep(&self, ready: &dyn Fn() -> bool);
 }
 
-/// Has another thread run a closure, and waits for it. Its value is returned, and its panic goes on here.
+/// Makes another thread run a closure, and waits for it. Returns its value, and propagates its panic.
 ///
-/// `hand` gives the errand to whoever runs it. The caller looks for `spin` before it sleeps.
+/// `hand` passes the errand to its runner. The caller polls for `spin` before it sleeps.
 pub(crate) fn hand_over<Work: FnOnce() -> Value + Send, Value: Send>(
     work: Work,
     hand: impl FnOnce(Errand),
@@ -73,8 +74,8 @@ pub(crate) fn hand_over<Work: FnOnce() -> Value + Send, Value: Send>(
 ) -> Value {
     let job = Job::new(work);
     let whole = Whole;
-    // SAFETY: an errand is consumed by the one run that it is for. The job stays where it is until it was waited for: who unwinds
-    // before ends the process (`whole`).
+    // SAFETY: the single run consumes the errand. The job stays in place until the wait has ended: unwinding before
+    // ends the process (`whole`).
     hand(unsafe { job.errand() });
     job.wait(spin, caller);
     std::mem::forget(whole);
@@ -85,7 +86,7 @@ pub(crate) fn hand_over<Work: FnOnce() -> Value + Send, Value: Send>(
     }
 }
 
-/// Ends the process where a frame would be left that another thread still uses.
+/// Ends the process if a frame would be left that another thread still uses.
 struct Whole;
 
 impl Drop for Whole {
@@ -111,8 +112,8 @@ impl<Work: FnOnce() -> Value + Send, Value: Send> Job<Work, Value> {
     ///
     /// # Safety
     ///
-    /// There is one errand for each job, it is run exactly once, and the job is neither moved nor dropped before [`Job::wait`] has
-    /// returned, nor does its owner unwind before.
+    /// There is one errand for each job, it is run exactly once, and the job is neither moved nor dropped before
+    /// [`Job::wait`] has returned, nor does its owner unwind before.
     unsafe fn errand(&self) -> Errand {
         Errand((&raw const *self).cast())
     }
@@ -131,7 +132,7 @@ impl<Work: FnOnce() -> Value + Send, Value: Send> Job<Work, Value> {
                 let sleeps = self
                     .state
                     .compare_exchange(WAITED_FOR, SLEEPING, Ordering::AcqRel, Ordering::Acquire);
-                // Others may wake this thread, too: the state is looked at again.
+                // Others may also wake this thread: the state is checked again.
                 if sleeps != Err(DONE) {
                     caller.sleep(&|| self.state.load(Ordering::Acquire) == DONE);
                 }
@@ -156,14 +157,15 @@ impl Errand {
 
     /// Runs the job and wakes its caller.
     pub fn run(self) {
-        // SAFETY: whoever made the errand keeps the job in place until it is done, and runs it once: `self` is consumed.
+        // SAFETY: the maker of the errand keeps the job in place until it is done, and runs it once: `self` is
+        // consumed.
         unsafe { ((*self.0).run)(self.0) }
     }
 }
 
 /// # Safety
 ///
-/// The header is that of a `Job<Work, Value>` that is in place, and was not run yet.
+/// The header is that of a `Job<Work, Value>` that is in place, and has not run yet.
 unsafe fn run<Work: FnOnce() -> Value + Send, Value: Send>(header: *const Header) {
     // SAFETY: the header is the first field of a job of this type, which stays until its state is `DONE`.
     let job = unsafe { &*header.cast::<Job<Work, Value>>() };
@@ -177,7 +179,8 @@ unsafe fn run<Work: FnOnce() -> Value + Send, Value: Send>(header: *const Header
         .state
         .compare_exchange(WAITED_FOR, DONE, Ordering::Release, Ordering::Relaxed);
     if looks.is_err() {
-        // The handle outlives the job, which may be gone once it is done. To copy it costs as much as handing over: only here.
+        // The handle outlives the job, which may be gone once it is done. Cloning it costs as much as a hand-over, so
+        // it happens only here.
         let caller = job.caller.clone();
         job.state.store(DONE, Ordering::Release);
         caller.unpark();

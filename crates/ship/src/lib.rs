@@ -1,8 +1,8 @@
 //! Work goes to the cache that holds its data (Lee and Schwan, "Region Scheduling", ASPLOS 2012, section 3.1, by another mechanism).
 //!
-//! A thread that uses more data than one cache holds, and keeps to a part of it for some time, misses less if each part stays in
-//! a cache of its own. [`Caches`] has one worker on each cache. [`Caches::home`] gives data a cache, and [`Caches::ship`] runs a
-//! closure there while the caller waits:
+//! A thread that uses more data than one cache holds, and stays in a part of it for some time, misses less if each part
+//! stays in its own cache. [`Caches`] has one worker on each cache. [`Caches::home`] assigns data to a cache, and
+//! [`Caches::ship`] runs a closure there while the caller waits:
 //!
 //! ```no_run
 //! # fn main() -> Result<(), ship::StartError> {
@@ -16,10 +16,11 @@
 //! # }
 //! ```
 //!
-//! The closure may borrow what the caller has: the call returns after it has ended. Its value comes back, and so does its panic.
-//! A closure that ships work itself waits for it, and its worker may run other shipped work meanwhile: no lock may be held over a call,
-//! and closures may not wait for one another: there is one worker for each cache.
-//! Where shipping cannot pay the closure runs on the caller's thread at once; [`Caches::account`] counts these calls by reason.
+//! The closure may borrow the caller's data: the call returns after it has ended. Its value is returned, and its panic
+//! propagates. A closure that ships work itself waits for it, and its worker may run other shipped work meanwhile. So
+//! no lock may be held over a call, and closures may not wait for one another: there is one worker for each cache. If
+//! shipping cannot pay, the closure runs on the caller's thread at once; [`Caches::account`] counts these calls by
+//! reason.
 #![deny(unsafe_code)]
 
 mod account;

@@ -1,9 +1,9 @@
-//! Both ways beside each other: calls that are shipped and calls that run on their callers' threads, timed in turns.
+//! A comparison of both ways: shipped calls and calls on their callers' threads, timed in turn.
 //!
-//! The conditions of the paper are rules of thumb, and a cache may be smaller than the kernel says. So after some calls a trial begins:
-//! blocks of calls that are shipped take turns with blocks that are not. The first calls of a block bring the data to where it is used
-//! then, and are not timed. The way with the smaller median of its blocks is kept for the calls that follow, and then tried again.
-//! A way that stays the faster one is tried less and less often.
+//! The conditions of the paper are rules of thumb, and a cache may be smaller than the kernel reports. So after some
+//! calls a trial begins: blocks of shipped calls alternate with blocks of others. The first calls of a block fetch the
+//! data to where it is then used, and are not timed. The way with the smaller median of its blocks is kept for the
+//! following calls, and then tried again. A way that stays faster is tried less and less often.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Calls before the first trial.
 const FIRST: u64 = 64;
-/// Calls of a block, and those of them that only bring the data.
+/// Calls of a block, and how many of them only fetch the data.
 const BLOCK: u64 = 32;
 const SETTLES: u64 = 8;
 /// Blocks of each way: an odd number, for the median.
@@ -20,24 +20,24 @@ const TRIAL: u64 = 2 * BLOCKS as u64 * BLOCK;
 /// Calls between two trials, at first and at most.
 const LEAST_KEPT: u64 = 512;
 const MOST_KEPT: u64 = 1 << 16;
-/// The other way is taken if it takes less than this part of the time.
+/// The other way is taken only if it takes less than this part of the time.
 const BETTER: f64 = 0.97;
 
-/// The calls of all homes together: where one region of several is brought to the caller, the others wait, too.
+/// The calls of all homes together: if one region of several is fetched to the caller, the others wait, too.
 #[derive(Default)]
 pub(crate) struct Trial {
     calls: AtomicU64,
     /// The call at which the next trial begins.
     next: AtomicU64,
-    /// Whether work stays on its callers' threads.
+    /// True if work stays on its callers' threads.
     stays: AtomicBool,
     /// Nanoseconds and calls of each block, those of shipped calls at even numbers.
     blocks: [[AtomicU64; 2]; 2 * BLOCKS],
-    /// Calls that the faster way was kept for.
+    /// For how many calls the faster way was kept.
     kept: Mutex<u64>,
 }
 
-/// How one call goes.
+/// The way of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub stays: bool,
@@ -62,7 +62,7 @@ impl Trial {
         self.at(into)
     }
 
-    /// How a call goes that is part of another one's work: as that does.
+    /// The way of a call inside another one's work: the same.
     pub fn within(&self) -> Way {
         let number = self.calls.load(Ordering::Relaxed).saturating_sub(1);
         let into = number.checked_sub(self.next.load(Ordering::Relaxed).max(FIRST));
@@ -95,8 +95,8 @@ impl Trial {
         }
     }
 
-    /// Takes the faster way for the calls after this one. Calls of other threads that began in the trial may still run: they are left
-    /// out.
+    /// Takes the faster way for the following calls. Calls of other threads that began in the trial may still run: they
+    /// are left out.
     fn decide(&self, number: u64) {
         let median = |way: usize| {
             let means = (way..2 * BLOCKS).step_by(2).filter_map(|block| {
@@ -127,7 +127,7 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// So many calls of which shipped ones take `shipped` and others `stayed`: how many stayed.
+    /// Makes this many calls, of which shipped ones take `shipped` and others `stayed`; returns how many stayed.
     fn calls(trial: &Trial, number: u64, [shipped, stayed]: [u64; 2]) -> u64 {
         let mut count = 0;
         for _ in 0..number {
@@ -147,7 +147,7 @@ mod tests {
         let (ships, stays) = (Trial::default(), Trial::default());
         assert_eq!(calls(&ships, LEARNED, [100, 200]), OTHERS);
         assert_eq!(calls(&ships, LEAST_KEPT - 1, [100, 200]), 0);
-        // The first call after the trial goes the way that was found.
+        // The first call after the trial goes the faster way.
         assert_eq!(calls(&stays, LEARNED, [200, 100]), OTHERS + 1);
         assert_eq!(calls(&stays, LEAST_KEPT - 1, [200, 100]), LEAST_KEPT - 1);
     }

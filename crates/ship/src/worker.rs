@@ -1,4 +1,4 @@
-//! The worker of a cache: it runs the jobs that are handed to it, looks for the next for a while, and then sleeps.
+//! The worker of a cache: it runs the jobs that it receives, polls for the next for a while, and then sleeps.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -11,19 +11,19 @@ use crossbeam_utils::CachePadded;
 use crate::job::slot::Slot;
 use crate::job::{Errand, LOOKS, Waits, look_again};
 
-/// Jobs within one another: beyond, work runs where it is asked for, and nobody is waited for.
+/// The deepest nesting of jobs: beyond, work runs on the calling thread, without waiting.
 const DEEPEST: u32 = 8;
 
-/// The side of a worker that others see.
+/// The public side of a worker.
 #[derive(Default)]
 pub(crate) struct Worker {
     /// The next job. Its line is all that a hand-over moves between two caches.
     slot: CachePadded<Slot>,
-    /// More jobs, where several callers come at once.
+    /// More jobs, if several callers arrive at once.
     queue: SegQueue<Errand>,
     asleep: CachePadded<AtomicBool>,
     ends: AtomicBool,
-    /// Jobs that it runs within one another.
+    /// The nesting depth of its jobs.
     depth: AtomicU32,
     thread: OnceLock<Thread>,
 }
@@ -34,21 +34,21 @@ impl Worker {
         if let Err(errand) = self.slot.put(errand) {
             self.queue.push(errand);
         }
-        // Either the worker sees the job before it sleeps, or it is seen to sleep here.
+        // Either the worker sees the job before it sleeps, or this thread sees that it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) {
             self.wake();
         }
     }
 
-    /// The worker's life. It looks for `spin` after each job before it sleeps.
+    /// The worker's loop. It polls for `spin` after each job before it sleeps.
     pub fn run(&self, spin: Duration) {
-        // Nobody hands anything over before the thread is known.
+        // Nothing is handed over before the thread is known.
         let _ = self.thread.set(thread::current());
         let mut began: Option<Instant> = None;
         let mut looks = 0u32;
         while !self.ends.load(Ordering::Acquire) {
-            // More than one job at a time is rare, and to look whether there are more takes longer.
+            // More than one job at a time is rare, and checking for more takes longer.
             let served = match looks.is_multiple_of(LOOKS) {
                 true => self.serve(),
                 false => self.slot.take().map(|errand| self.run_one(errand)).is_some(),
@@ -67,7 +67,7 @@ impl Worker {
         }
     }
 
-    /// Whether it runs so many jobs within one another that it should not wait for one more.
+    /// Returns true if its jobs are nested so deeply that it should not wait for one more.
     pub fn is_deep(&self) -> bool {
         self.depth.load(Ordering::Relaxed) >= DEEPEST
     }
@@ -89,18 +89,18 @@ impl Worker {
         }
     }
 
-    /// Whether it sleeps, so that it has to be woken.
+    /// Returns true if it sleeps, and must be woken.
     pub fn is_asleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed)
     }
 
-    /// Whether its thread runs.
+    /// Returns true if its thread runs.
     pub fn is_known(&self) -> bool {
         self.thread.get().is_some()
     }
 }
 
-/// A worker that waits for another one serves those who wait for it: maybe this very job's.
+/// A worker that waits for another one serves its own callers: perhaps those of this very job.
 impl Waits for Worker {
     fn serve(&self) -> bool {
         let errand = self.slot.take().or_else(|| self.queue.pop());

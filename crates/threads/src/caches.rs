@@ -1,10 +1,11 @@
 //! The caches that bins run at: a bin runs in each run at the cache that has its block from the run before.
 //!
-//! The workers of a cache are kept on its cpus, each bin's cache is remembered by its block, and what follows in one cache
-//! is shared out among its workers. Stealing goes on: first from workers of the same cache. `policy::order::caches_of` decides.
+//! The workers of a cache are pinned to its cpus, each bin's cache is remembered by its block, and the bins of a cache
+//! are divided among its workers. Stealing continues: first from workers of the same cache. `policy::order::caches_of`
+//! decides.
 //!
-//! It does not always pay: a block that is written, or that is larger than its cache, is brought anew each time. So the first
-//! runs are timed both ways, and the faster one is kept.
+//! It does not always pay: a block that is written, or that is larger than its cache, is fetched again each time. So
+//! the first runs are timed both ways, and the faster one is kept.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -15,12 +16,12 @@ use policy::order::{BinId, Block, caches_of, cut};
 use sys::cache_domains::{CacheDomain, DomainsError};
 use sys::{affinity, cache_domains};
 
-/// Runs that are timed each way before one is kept.
+/// How many runs are timed each way before one is kept.
 const TRIALS: u32 = 3;
-/// Once in so many runs the other way is timed again.
+/// The other way is timed again once in this many runs.
 const AGAIN: u32 = 64;
 
-/// Caches for [`Scheduler::run_at`](crate::Scheduler::run_at), and what is known of bins that ran there.
+/// Caches for [`Scheduler::run_at`](crate::Scheduler::run_at), and the known bins that ran there.
 pub struct Caches {
     domains: Vec<CacheDomain>,
     of_block: HashMap<Block, u32>,
@@ -28,8 +29,8 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// The outermost caches of which the machine has several, as far as the calling thread may use their cpus. Where there is one
-    /// only, runs are as those of [`Scheduler::run_on`](crate::Scheduler::run_on).
+    /// The outermost caches of which the machine has several, as far as the calling thread may use their cpus. If there
+    /// is only one, runs are as those of [`Scheduler::run_on`](crate::Scheduler::run_on).
     pub fn find() -> Result<Caches, DomainsError> {
         cache_domains::usable().map(Caches::with)
     }
@@ -43,12 +44,12 @@ impl Caches {
         }
     }
 
-    /// Whether there are several, so that it matters where a bin runs.
+    /// Returns true if there are several, so that it matters where a bin runs.
     pub fn are_several(&self) -> bool {
         self.domains.len() > 1
     }
 
-    /// Has every run be at the caches, or none, in place of timing both.
+    /// Makes every run at the caches, or none, without timing both.
     pub fn always(&mut self, at_caches: bool) {
         self.trial.always = Some(at_caches);
     }
@@ -59,7 +60,7 @@ impl Caches {
         NonZeroUsize::new(cpus).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Whether the next run is at the caches.
+    /// Returns true if the next run is at the caches.
     pub(crate) fn are_next(&self) -> bool {
         self.are_several() && self.trial.next()
     }
@@ -79,7 +80,7 @@ impl Caches {
         (worker % self.domains.len()) as u32
     }
 
-    /// Puts the tour into the order of the caches, and cuts it into a part for each worker. A bin's cache is remembered.
+    /// Orders the tour by caches, and cuts it into a part for each worker. Remembers each bin's cache.
     pub(crate) fn share_out(
         &mut self,
         tour: &mut Vec<BinId>,
@@ -116,12 +117,12 @@ impl Caches {
     }
 }
 
-/// Which way is faster: at the caches, or by stealing alone.
+/// Decides which way is faster: at the caches, or by stealing alone.
 #[derive(Debug, Default)]
 struct Trial {
     always: Option<bool>,
     runs: u32,
-    /// Nanoseconds of a thread in the fastest of the last trials, by stealing alone and at the caches.
+    /// Nanoseconds per thread, by stealing alone and at the caches: of the fastest trial, later a moving average.
     fastest: [Option<f64>; 2],
 }
 
@@ -151,7 +152,7 @@ impl Trial {
     fn took(&mut self, at_caches: bool, ns: f64) {
         let trying = self.runs < 2 * TRIALS;
         let fastest = &mut self.fastest[usize::from(at_caches)];
-        // Later times take the place of earlier ones by and by: the work may have changed.
+        // Later times gradually replace earlier ones: the work may have changed.
         *fastest = Some(match *fastest {
             None => ns,
             Some(before) if trying => before.min(ns),
@@ -161,11 +162,11 @@ impl Trial {
     }
 }
 
-/// Keeps the calling thread on cpus; gives back those that it had when it goes.
+/// Keeps the calling thread on cpus; restores its earlier cpus when dropped.
 pub(crate) struct Kept(Option<Vec<u32>>);
 
 impl Kept {
-    /// Where the kernel refuses, the thread runs anywhere: slower, and right.
+    /// If the kernel refuses, the thread runs anywhere: slower, but correct.
     pub fn on(cpus: &[u32]) -> Kept {
         let before = affinity::allowed(None).ok();
         let _ = affinity::allow(None, cpus);
@@ -201,7 +202,7 @@ mod tests {
             let later: Vec<bool> = (2 * TRIALS..4 * AGAIN).map(|_| run(&mut trial, ns)).collect();
             assert_eq!(later.iter().filter(|at| **at != faster).count(), 3);
         }
-        // What was slower becomes faster.
+        // The slower way becomes faster.
         let mut trial = Trial::default();
         for _ in 0..2 * TRIALS {
             run(&mut trial, [8.0, 10.0]);

@@ -7,7 +7,7 @@ use policy::order::{Shape, Tour};
 
 use crate::{Error, Inside, Keep, Report, Scheduler, ThreadId};
 
-/// A scheduler of closures, which run once. A pending one takes 24 bytes and whatever it captures, in a box of its own.
+/// A scheduler of closures, which run once. A pending one takes 24 bytes and its captures, in a separate box.
 ///
 /// ```
 /// use threads::{Closures, Shape, Tour};
@@ -27,7 +27,7 @@ use crate::{Error, Inside, Keep, Report, Scheduler, ThreadId};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// What a closure borrows outlives the scheduler:
+/// A closure's borrows outlive the scheduler:
 ///
 /// ```compile_fail,E0597
 /// use threads::{Closures, Shape, Tour};
@@ -44,7 +44,7 @@ pub struct Closures<'a> {
 }
 
 /// A closure that has not run yet. Several workers share the memory of pending threads, so one takes it out under a
-/// lock; nobody else ever wants that lock.
+/// lock, which is never contended.
 pub struct Closure<'a>(Mutex<Option<Boxed<'a>>>);
 
 type Boxed<'a> = Box<dyn FnOnce(&mut Inside<Closure<'a>>) + Send + 'a>;
@@ -100,12 +100,12 @@ impl<'a> Closures<'a> {
         self.scheduler.len()
     }
 
-    /// Whether no closure is pending.
+    /// Returns true if no closure is pending.
     pub fn is_empty(&self) -> bool {
         self.scheduler.is_empty()
     }
 
-    /// As [`Scheduler::run`]. A closure that panics is gone; those that have not run are still pending.
+    /// As [`Scheduler::run`]. A closure that panics is dropped; those that have not run are still pending.
     pub fn run(&mut self) -> Result<Report, Error> {
         self.scheduler.run(Keep::No, |closure, inside| closure.run(inside))
     }

@@ -1,20 +1,20 @@
-//! Which threads wait for which: a graph without cycles, kept in topological order as it grows.
+//! The dependences between threads: a graph without cycles, kept in topological order as it grows.
 //!
-//! Only threads that wait or are waited for are in it. Each has a rank, and every edge goes from a lower rank to a
-//! higher one. An edge that agrees with the ranks costs nothing more; one that does not has the threads between its
-//! ends searched and ranked anew, and is a cycle exactly if the search meets its own start (Pearce and Kelly, "A
-//! dynamic topological sort algorithm for directed acyclic graphs", Journal of Experimental Algorithmics 11, 2006).
-//! Programs that fork in an order in which they could run never pay for that search.
+//! It contains only threads that wait or are waited for. Each has a rank, and every edge goes from a lower rank to a
+//! higher one. An edge that agrees with the ranks costs nothing more. For another one, the threads between its ends are
+//! searched and ranked again; it is a cycle exactly if the search meets its own start (Pearce and Kelly, "A dynamic
+//! topological sort algorithm for directed acyclic graphs", Journal of Experimental Algorithmics 11, 2006). Programs
+//! that fork in an order in which they could run never pay for that search.
 
 //!
 //! Threads are found by their places through a table for each group that has any in the graph; edges are chained in one
-//! array. So an edge allocates nothing of its own, and a graph that is cleared leaves its memory to the next.
+//! array. So an edge needs no separate allocation, and a cleared graph leaves its memory to the next.
 
 use std::collections::TryReserveError;
 
 use crate::groups::{GROUP, NONE, Place, at_of, group_of};
 
-/// Why an edge was not taken.
+/// Why an edge was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Each of these runs before the next, and the last before the first.
@@ -34,7 +34,7 @@ pub(crate) struct Dependencies {
     edges: Vec<Edge>,
     groups: Vec<Named>,
     numbers: Vec<[u32; GROUP]>,
-    /// Counts the searches, so that marks of earlier ones need not be wiped.
+    /// Counts the searches, so that marks of earlier ones need not be cleared.
     searches: u64,
 }
 
@@ -58,14 +58,14 @@ struct Edge {
     next: u32,
 }
 
-/// The threads of a group that are in the graph, and which table has their numbers.
+/// The threads of a group that are in the graph, and the table with their numbers.
 #[derive(Clone, Copy)]
 struct Named {
     mask: u64,
     table: u32,
 }
 
-/// Which of a node's edges.
+/// The two kinds of a node's edges.
 #[derive(Clone, Copy)]
 enum Side {
     Earlier,
@@ -77,7 +77,7 @@ impl Dependencies {
         self.nodes.is_empty()
     }
 
-    /// Lets one thread wait for another.
+    /// Makes one thread wait for another.
     pub fn add(&mut self, later: Place, earlier: Place) -> Result<(), Refused> {
         if later == earlier {
             return Err(Refused::Cycle(vec![later]));
@@ -110,7 +110,7 @@ impl Dependencies {
         Ok(())
     }
 
-    /// Forgets what a thread waits for: all that came last.
+    /// Removes a thread's newest edges: everything that it waits for.
     pub fn forget(&mut self, place: Place) {
         let Some(number) = self.number(place) else { return };
         let mut edge = std::mem::replace(&mut self.nodes[number].earlier, NONE);
@@ -195,7 +195,7 @@ impl Dependencies {
         Ok(number)
     }
 
-    /// Takes the edges to `later` out of a node's list.
+    /// Removes the edges to `later` from a node's list.
     fn unlink(&mut self, node: usize, later: u32) {
         let mut kept = NONE;
         let mut edge = self.nodes[node].later;
@@ -215,8 +215,8 @@ impl Dependencies {
         self.nodes[node].last_later = kept;
     }
 
-    /// Makes room for an edge against the ranks: all that comes after its head moves behind all that comes before its
-    /// tail, in the ranks that the two have together.
+    /// Makes room for an edge against the ranks: everything after its head moves behind everything before its tail,
+    /// within the ranks of both.
     fn rank_anew(&mut self, before: u32, after: u32) -> Result<(), Refused> {
         let (low, high) = (self.nodes[after as usize].rank, self.nodes[before as usize].rank);
         let behind = self.search(after, Side::Later, |rank| rank <= high, Some(before))?;

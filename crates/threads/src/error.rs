@@ -1,11 +1,11 @@
-//! What can go wrong between a fork and its run.
+//! Errors between a fork and its run.
 
 use policy::order::BinsError;
 use thiserror::Error;
 
 use crate::ThreadId;
 
-/// Why a thread was not taken, or a run did not begin. Threads forked before stay as they were.
+/// Why a thread was refused, or a run did not begin. Threads forked before are unchanged.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,7 +1,7 @@
 //! The memory of pending threads: groups of up to 64, which bins chain (Philbin96, section 3.2: thread groups).
 //!
-//! Groups stand in slabs that never move. A group is handed out, filled, and stays where it is until its threads have
-//! run; then all groups are handed out again from the first on, in memory that is mapped already.
+//! Groups are in slabs that never move. A group is handed out, filled, and stays in place until its threads have run;
+//! then all groups are handed out again from the first on, in memory that is already mapped.
 
 use arrayvec::ArrayVec;
 
@@ -11,7 +11,7 @@ use crate::Error;
 pub(crate) const GROUP: usize = if cfg!(feature = "loom") { 2 } else { 64 };
 /// Groups in a slab: about 100 KB where a thread takes 24 bytes.
 const SLAB: usize = if cfg!(feature = "loom") { 2 } else { 64 };
-/// More groups than this have no places that fit into 32 bits.
+/// With more groups, places would not fit into 32 bits.
 const GROUPS_MAX: usize = 1 << 26;
 
 /// No group.
@@ -19,7 +19,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 pub(crate) type Group<T> = ArrayVec<T, GROUP>;
 
-/// Where a thread stands: its group times 64 and its position in it.
+/// The place of a thread: its group times 64, plus its position there.
 pub(crate) type Place = u32;
 
 pub(crate) fn place(group: u32, at: usize) -> Place {
@@ -39,11 +39,11 @@ pub(crate) struct Groups<T> {
     links: Vec<Link>,
     /// Groups from here on were never handed out, or not since the last reset.
     used: usize,
-    /// Groups that came back before the reset, chained by `next`.
+    /// Groups that were returned before the reset, chained by `next`.
     free: u32,
 }
 
-/// What is known of a group beside its threads.
+/// The metadata of a group.
 #[derive(Clone, Copy)]
 struct Link {
     /// The next group of the same bin.
@@ -61,7 +61,7 @@ impl<T> Groups<T> {
         }
     }
 
-    /// Appends to a group, or gives the thread back where the group is full, or none.
+    /// Appends to a group, or returns the thread if the group is full, or none.
     #[inline(always)]
     pub fn push(&mut self, group: u32, item: T) -> Result<Place, T> {
         let Some(open) = self
@@ -138,7 +138,7 @@ impl<T> Groups<T> {
         self.free = NONE;
     }
 
-    /// Makes so many groups in all. Each is written to, so its memory is mapped.
+    /// Makes this many groups in total. Each is written to, so its memory is mapped.
     pub fn reserve(&mut self, groups: usize) -> Result<(), Error> {
         let more = groups.saturating_sub(self.links.len());
         self.links.try_reserve(more)?;
@@ -149,7 +149,7 @@ impl<T> Groups<T> {
         Ok(())
     }
 
-    /// Gives back the slabs that hold no group in use.
+    /// Frees the slabs without groups in use.
     pub fn shrink(&mut self) {
         let slabs = self.used.div_ceil(SLAB);
         self.slabs.truncate(slabs);
@@ -170,7 +170,7 @@ impl<T> Groups<T> {
         if self.links.len() >= GROUPS_MAX {
             return Err(Error::TooMany);
         }
-        // A quarter more rather than twice as much: the list of links is part of what a pending thread costs.
+        // Grows by a quarter rather than doubling: the list of links is part of the cost of a pending thread.
         if self.links.len() == self.links.capacity() {
             self.links.try_reserve_exact((self.links.len() / 4).max(SLAB))?;
         }

@@ -1,11 +1,11 @@
-//! Names of threads.
+//! Identifiers of threads.
 
 use std::fmt;
 
-/// Names a thread that was forked, so that later ones can wait for it.
+/// Identifies a forked thread, so that later ones can wait for it.
 ///
-/// It holds until a run has run the thread and not kept it. A name from before that still says "this thread has run":
-/// whoever waits for it need not wait.
+/// It is valid until a run has run the thread and not kept it. An older id means "this thread has run": nothing needs
+/// to wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId {
     pub(crate) epoch: u32,
@@ -13,12 +13,12 @@ pub struct ThreadId {
 }
 
 impl ThreadId {
-    /// The name as one number, for interfaces that have no structures.
+    /// The id as one number, for interfaces without structures.
     pub fn to_bits(self) -> u64 {
         u64::from(self.epoch) << 32 | u64::from(self.place)
     }
 
-    /// The name that [`ThreadId::to_bits`] gave. Other numbers name threads that were never forked.
+    /// The id from [`ThreadId::to_bits`]. Other numbers are ids of threads that were never forked.
     pub fn from_bits(bits: u64) -> ThreadId {
         ThreadId {
             epoch: (bits >> 32) as u32,

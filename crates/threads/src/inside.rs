@@ -1,4 +1,4 @@
-//! What a running thread can do: fork further ones.
+//! The abilities of a running thread: it can fork further ones.
 
 use std::collections::VecDeque;
 
@@ -6,17 +6,17 @@ use policy::order::HINTS_MAX;
 
 use crate::Error;
 
-/// Given to a running thread, so that it can fork further ones, and see which worker runs it.
+/// Passed to a running thread, so that it can fork further ones, and see which worker runs it.
 pub struct Inside<T> {
     pub(crate) worker: usize,
     pub(crate) outbox: Outbox<T>,
 }
 
 impl<T> Inside<T> {
-    /// Forks a thread from inside a running one. It runs in the same run, as a thread of its own, after this one has
-    /// returned: in its bin where that has not been passed, else its bin gets another turn at the end of the tour.
+    /// Forks a thread from inside a running one. It runs in the same run, as a separate thread, after this one has
+    /// returned: in its bin if that has not been passed, else its bin gets another turn at the end of the tour.
     ///
-    /// It is not kept, whatever the run keeps: running the thread that forked it again forks it again.
+    /// It is never kept, even if the run keeps threads: running its parent again forks it again.
     pub fn fork(&mut self, hints: &[u64], item: T) -> Result<(), Error> {
         if hints.len() != self.outbox.dimensions {
             return Err(Error::Hints {
@@ -31,13 +31,13 @@ impl<T> Inside<T> {
         Ok(())
     }
 
-    /// Which worker runs this thread: 0 is the caller of the run.
+    /// The number of the worker that runs this thread: 0 is the caller of the run.
     pub fn worker(&self) -> usize {
         self.worker
     }
 }
 
-/// Threads forked inside that have not reached their bins: those of one group of threads at most, unless memory is out.
+/// Threads forked inside that have not reached their bins: at most those of one group, unless there is no memory.
 pub(crate) struct Outbox<T> {
     dimensions: usize,
     /// `dimensions` for each thread.
@@ -69,7 +69,7 @@ impl<T> Outbox<T> {
         Some(item)
     }
 
-    /// Hands threads over in order, until one is given back. Says whether all were taken.
+    /// Passes threads on in order, until one is returned. Returns whether all were taken.
     pub fn empty_into(&mut self, mut take: impl FnMut(&[u64], T) -> Result<(), T>) -> bool {
         while let Some(item) = self.items.pop_front() {
             let mut hints = [0; HINTS_MAX];

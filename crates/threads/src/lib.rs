@@ -1,5 +1,5 @@
-//! Locality threads (Philbin96): work is given as small run-to-completion threads, each with hints of what memory it
-//! uses, and runs in an order in which threads that use the same memory follow one another.
+//! Locality threads (Philbin96): work is given as small run-to-completion threads, each with hints about the memory
+//! that it uses; threads that use the same memory run one after another.
 //!
 //! [`Scheduler`] keeps pending threads in bins, one for each block of the hints' space ([`Shape`]), and runs bin
 //! after bin along a [`Tour`], on one worker or several. Threads can wait for earlier ones, fork further ones while
@@ -8,7 +8,7 @@
 //! On a machine with several caches that each serve some cpus, [`Scheduler::run_at`] runs a bin in each run at the cache that has its
 //! block from the run before ([`Caches`]).
 //!
-//! What the hints mean for the order is decided by `policy::order`, which the simulator uses as well.
+//! `policy::order` decides how hints determine the order; the simulator uses it as well.
 #![forbid(unsafe_code)]
 
 mod caches;

@@ -20,14 +20,14 @@ use crate::turns::Turns;
 use crate::waits::Waits;
 use crate::worker::{Shared, work};
 
-/// Tries every interleaving with so many forced switches; more has never found more in queues like these.
+/// Tries every interleaving with this many forced switches; more has never found more in queues like these.
 fn every_interleaving(switches: usize, run: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(switches);
     model.check(run);
 }
 
-/// One small run: bins by hint, so many workers, the whole tour given to the first of them.
+/// One small run: bins by hint, this many workers, the whole tour given to the first of them.
 #[derive(Clone, Copy)]
 struct Small {
     hints: &'static [u64],
@@ -40,8 +40,7 @@ struct Small {
 }
 
 impl Small {
-    /// Checks that every thread ran once, or, where one panics, at most once; a thread that waits sees the other's
-    /// work.
+    /// Checks that every thread ran once, or, if one panics, at most once; a waiting thread sees the other's work.
     fn run(self) {
         let shape = Shape::new(&[1]).unwrap();
         // The workers' threads outlive this frame as far as the compiler knows.
@@ -118,7 +117,7 @@ impl Small {
     }
 }
 
-/// The owner and a thief, who is an owner too: all positions, each once.
+/// The owner and a thief, which is also an owner: all positions, each once.
 #[test]
 fn positions_are_taken_once() {
     every_interleaving(4, || {

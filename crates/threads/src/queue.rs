@@ -1,8 +1,9 @@
-//! A worker's queue: the part of the tour that is left to it.
+//! A worker's queue: its remaining part of the tour.
 //!
-//! A queue is a range of positions in the tour and nothing else, so it fits into one atomic word, and every step is
-//! one compare-and-swap of the whole state. The owner takes from the near end; a thief takes the far half, which is
-//! farthest from what the owner has in its cache. A position is in one queue, or with the one worker that took it out.
+//! A queue is only a range of positions in the tour, so it fits into one atomic word, and every step is one
+//! compare-and-swap of the whole state. The owner takes from the near end; a thief takes the far half, which is
+//! farthest from the contents of the owner's cache. A position is in one queue, or with the one worker that took it
+//! out.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -31,15 +32,15 @@ impl Queue {
         })
     }
 
-    /// Gives the owner a range that it stole. The queue must be empty, and only the owner fills it: then nobody else
+    /// Gives the owner a range that it stole. The queue must be empty, and only the owner fills it: no other thread
     /// changes it, because thieves leave an empty queue alone.
     pub fn refill(&self, positions: Range<u32>) {
         self.0.store(pack(positions), Release);
     }
 
-    /// Splits what is left into what is taken and what stays. Returns what was taken.
+    /// Splits the remaining range into a taken part and the rest. Returns the taken part.
     ///
-    /// A word that has come back to an old value means the same as it did then, so the exchange cannot be fooled.
+    /// A word with an earlier value again also has the same meaning, so the exchange is safe from ABA.
     fn change(&self, split: impl Fn(Range<u32>) -> (Range<u32>, Range<u32>)) -> Option<Range<u32>> {
         let mut word = self.0.load(Acquire);
         loop {

@@ -1,4 +1,4 @@
-//! A run: what is prepared, who works, and what is put in order afterwards.
+//! A run: its preparation, its workers, and the clean-up.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -17,24 +17,24 @@ use crate::waits::Waits;
 use crate::worker::{Ended, Shared, work};
 use crate::{Error, Inside, Scheduler};
 
-/// More workers than this are not started.
+/// The most workers that are started.
 const WORKERS_MAX: usize = 1024;
 
-/// What becomes of the threads that a run has run.
+/// The fate of the threads after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// They are gone.
+    /// They are removed.
     No,
     /// They stay, with their dependencies, so that the next run runs them again. Threads forked inside are not kept:
     /// running the threads that forked them forks them again.
     Yes,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Threads that ran, those forked inside among them.
+    /// Threads that ran, including those forked inside.
     pub threads: u64,
     /// Bins that the tour visited.
     pub bins: u64,
@@ -42,7 +42,7 @@ pub struct Report {
     pub turns: u64,
     /// Workers that took part.
     pub workers: usize,
-    /// Whether bins ran at the caches of their blocks ([`Scheduler::run_at`]).
+    /// True if bins ran at the caches of their blocks ([`Scheduler::run_at`]).
     pub at_caches: bool,
 }
 
@@ -50,10 +50,10 @@ impl<T> Scheduler<T> {
     /// Runs all pending threads on the calling operating system thread, bin after bin in the order of the tour.
     ///
     /// # Errors
-    /// Where there is no memory to begin. No thread has run then.
+    /// If there is no memory to begin. No thread has run then.
     ///
     /// # Panics
-    /// A thread's panic ends the run and goes on to the caller. That thread has run. Those that have not are still
+    /// A thread's panic ends the run and propagates to the caller. That thread counts as run. The others are still
     /// pending, none is lost, and the next run runs them; with [`Keep::Yes`] the next run runs all of them again.
     pub fn run<F>(&mut self, keep: Keep, mut body: F) -> Result<Report, Error>
     where
@@ -69,13 +69,13 @@ impl<T> Scheduler<T> {
 
     /// [`Scheduler::run`] with several workers: the calling operating system thread and `workers - 1` more.
     ///
-    /// Each worker gets a part of the tour, so that bins that follow one another stay on one worker, and runs whole
-    /// bins. One that is through takes the far half of what another has left. Where the system has no more threads to
-    /// give, fewer (never more than 1024) workers do the same work.
+    /// Each worker gets a part of the tour, so that consecutive bins stay on one worker, and runs whole bins. A worker
+    /// that has finished takes the far half of another's remaining part. If the system cannot start more threads, fewer
+    /// (never more than 1024) workers do the same work.
     ///
     /// # Panics
-    /// As [`Scheduler::run`]. Other workers finish the group of at most 64 threads that they are in; of several
-    /// panics, one goes on.
+    /// As [`Scheduler::run`]. Other workers finish their current group of at most 64 threads; of several panics, one
+    /// propagates.
     pub fn run_on<F>(&mut self, workers: NonZeroUsize, keep: Keep, body: F) -> Result<Report, Error>
     where
         T: Send + Sync,
@@ -86,10 +86,10 @@ impl<T> Scheduler<T> {
         })
     }
 
-    /// [`Scheduler::run_on`], with each bin at the cache that has its block from the run before, where that is faster.
+    /// [`Scheduler::run_on`], with each bin at the cache that has its block from the run before, if that is faster.
     ///
-    /// Workers are kept on the cpus of their caches during the run, the calling thread too. The first runs are timed with and without,
-    /// and the faster way is kept; [`Report::at_caches`] says which it was.
+    /// Workers are pinned to the cpus of their caches during the run, including the calling thread. The first runs are
+    /// timed with and without, and the faster way is kept; [`Report::at_caches`] says which it was.
     pub fn run_at<F>(
         &mut self,
         workers: NonZeroUsize,
@@ -123,7 +123,7 @@ impl<T> Scheduler<T> {
         Ok(report)
     }
 
-    /// Prepares, lets workers work, and puts in order what they leave.
+    /// Prepares, lets workers work, and cleans up after them.
     fn drive(
         &mut self,
         workers: usize,
@@ -212,7 +212,7 @@ impl<T> Scheduler<T> {
         Ok(report)
     }
 
-    /// Makes ordinary threads of those that were forked inside a run that ended before they ran.
+    /// Turns threads that were forked inside an interrupted run, before they ran, into ordinary ones.
     fn absorb(&mut self) -> Result<(), Error> {
         while let Some(stray) = self.strays.last_mut() {
             let mut refused = None;
@@ -246,7 +246,7 @@ impl<T> Scheduler<T> {
         tour
     }
 
-    /// Cuts the tour into one part for each worker, of about equally many threads.
+    /// Cuts the tour into one part for each worker, with about equally many threads each.
     fn share_out(&self, tour: &[BinId], workers: usize) -> Vec<Range<u32>> {
         let weights: Vec<u64> = tour.iter().map(|&bin| u64::from(self.store.weight(bin))).collect();
         let part = |part: Range<usize>| part.start as u32..part.end as u32;
@@ -254,7 +254,8 @@ impl<T> Scheduler<T> {
     }
 }
 
-/// The calling thread works, and a thread more for each further worker. `kept`: what holds a worker at its cache while it works.
+/// The calling thread works, and one more thread for each further worker. `kept`: keeps a worker at its cache while it
+/// works.
 fn several<T: Send + Sync, F: Fn(&T, &mut Inside<T>) + Sync>(
     shared: &Shared<'_, T>,
     mut insides: Vec<Inside<T>>,

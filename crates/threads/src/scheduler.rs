@@ -1,4 +1,4 @@
-//! The scheduler: what is pending, and how it got there. `run.rs` runs it.
+//! The scheduler: the pending threads, and how they are added. `run.rs` runs them.
 
 use std::sync::atomic::AtomicU64 as Word;
 
@@ -13,8 +13,8 @@ use crate::{Error, ThreadId};
 
 /// Pending threads in their bins, and the order in which the bins will run.
 ///
-/// `T` is what a thread is: whatever the body of a run needs to run it. For a function with two arguments that is 24
-/// bytes, and then a pending thread takes 24 bytes and little more; [`Closures`](crate::Closures) is a scheduler of
+/// `T` is a thread: everything that the body of a run needs to run it. For a function with two arguments that is 24
+/// bytes, and then a pending thread takes little more than 24 bytes; [`Closures`](crate::Closures) is a scheduler of
 /// closures.
 ///
 /// ```
@@ -58,13 +58,13 @@ pub struct Scheduler<T> {
     pub(crate) tour: Tour,
     pub(crate) dependencies: Dependencies,
     pub(crate) turns: Turns<T>,
-    /// For each group, threads that ran in a run that a panic ended; empty when there was none.
+    /// For each group, threads that ran in a run that a panic ended; empty if there was none.
     pub(crate) gone: Vec<u64>,
     /// For each group, threads that ran in this run.
     pub(crate) done: Vec<Word>,
-    /// Threads forked inside that have not found their way into bins when a run ended early.
+    /// Threads forked inside that did not reach their bins because a run ended early.
     pub(crate) strays: Vec<Outbox<T>>,
-    /// Counts the runs that have taken all threads away.
+    /// Counts the runs that removed all threads.
     pub(crate) epoch: u32,
     /// Threads forked since then, from outside.
     pub(crate) forked: usize,
@@ -86,8 +86,8 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Takes a thread with its hints, as many as the shape has sides; it runs at the next run. Threads in one bin run
-    /// in the order in which they were forked.
+    /// Adds a thread with its hints, as many as the shape has sides; it runs at the next run. Threads in one bin run in
+    /// the order in which they were forked.
     #[inline(always)]
     pub fn fork(&mut self, hints: &[u64], item: T) -> Result<ThreadId, Error> {
         match self.store.push(hints, item) {
@@ -119,11 +119,11 @@ impl<T> Scheduler<T> {
         Ok(later)
     }
 
-    /// Makes a pending thread wait until an earlier one has run. One that has run already is not waited for.
+    /// Makes a pending thread wait until an earlier one has run. It does not wait for one that has already run.
     ///
     /// # Errors
-    /// [`Error::Cycle`] names the threads that would wait for each other, each before the next; the dependency is not
-    /// taken then, and everything stays as it was.
+    /// [`Error::Cycle`] names the threads that would wait for each other, each before the next; the dependency is then
+    /// refused, and nothing is changed.
     pub fn depend(&mut self, later: ThreadId, earlier: ThreadId) -> Result<(), Error> {
         if self.check(later)? {
             return Err(Error::HasRun(later));
@@ -147,7 +147,8 @@ impl<T> Scheduler<T> {
             })
     }
 
-    /// Makes room for so many threads in all, in so many bins, and touches the memory, so that forks find it mapped.
+    /// Reserves room for this many threads in total, in this many bins, and touches the memory, so that forks find it
+    /// mapped.
     pub fn reserve(&mut self, threads: usize, bins: usize) -> Result<(), Error> {
         self.store.reserve(threads, bins)
     }
@@ -159,7 +160,7 @@ impl<T> Scheduler<T> {
         self.forked - gone as usize + self.turns.threads() + strays
     }
 
-    /// Whether no thread is pending.
+    /// Returns true if no thread is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -169,12 +170,12 @@ impl<T> Scheduler<T> {
         self.store.bins().len()
     }
 
-    /// How the space of hints is cut into blocks.
+    /// How the hints' space is divided into blocks.
     pub fn shape(&self) -> &Shape {
         self.store.bins().shape()
     }
 
-    /// Bytes of memory held for pending threads and for those to come.
+    /// Bytes of memory held for pending and future threads.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes()
             + self.turns.memory_bytes()
@@ -193,14 +194,14 @@ impl<T> Scheduler<T> {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// Gives memory back that no pending thread needs.
+    /// Frees memory that no pending thread needs.
     pub fn shrink(&mut self) {
         self.store.shrink();
         self.turns.shrink();
         self.done = Vec::new();
     }
 
-    /// Whether a thread has run and is gone.
+    /// Returns true if a thread has run and was removed.
     fn check(&self, id: ThreadId) -> Result<bool, Error> {
         if id.epoch != self.epoch {
             return if id.epoch < self.epoch {
@@ -216,7 +217,7 @@ impl<T> Scheduler<T> {
     }
 }
 
-/// Whether a thread ran in a run that ended early.
+/// Returns true if a thread ran in a run that ended early.
 pub(crate) fn is_gone(gone: &[u64], place: Place) -> bool {
     gone.get(group_of(place) as usize)
         .is_some_and(|gone| gone >> at_of(place) & 1 == 1)

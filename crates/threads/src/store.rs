@@ -1,7 +1,7 @@
-//! Threads in bins: what a fork does.
+//! Threads in bins: the work of a fork.
 //!
-//! What a fork looks up of a bin is dense: the bins' blocks, the table over them, and for each bin the group that is
-//! open. Only the thread itself goes to the bin's own memory.
+//! The data that a fork looks up is dense: the bins' blocks, the table over them, and for each bin the open group. Only
+//! the thread itself goes to the bin's own memory.
 
 use policy::order::{BinId, Bins, BinsError, Block, Shape};
 
@@ -11,7 +11,7 @@ use crate::groups::{Group, Groups, NONE, Place, group_of};
 /// Pending threads, in their bins.
 pub(crate) struct Store<T> {
     bins: Bins,
-    /// For each bin, its last group, which may have room: all that a fork needs to know of a bin.
+    /// For each bin, its last group, which may have room: a fork needs nothing else of a bin.
     open: Vec<u32>,
     lines: Vec<Line>,
     pub groups: Groups<T>,
@@ -36,7 +36,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// Puts a thread at the end of its bin. It comes back with the error where that cannot be.
+    /// Puts a thread at the end of its bin. On an error the thread is returned.
     #[inline(always)]
     pub fn push(&mut self, hints: &[u64], item: T) -> Result<Place, (Error, T)> {
         let bin = match self.bins.bin(hints) {
@@ -50,7 +50,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// [`Store::push`] where the block is known.
+    /// [`Store::push`] with a known block.
     pub fn push_at(&mut self, block: &Block, item: T) -> Result<Place, (Error, T)> {
         let bin = match self.bins.bin_of(block) {
             Ok(bin) => bin,
@@ -93,7 +93,7 @@ impl<T> Store<T> {
         Ok(group)
     }
 
-    /// Takes the thread out again that was put in last of its bin.
+    /// Removes the last thread of its bin.
     pub fn take_last(&mut self, place: Place) -> Option<T> {
         self.groups.group_mut(group_of(place)).pop()
     }
@@ -113,7 +113,7 @@ impl<T> Store<T> {
         Some((group, std::mem::take(self.groups.group_mut(group))))
     }
 
-    /// Takes a group back with the threads that did not run, which are the first of their bin again.
+    /// Takes a group back with the threads that did not run, which are again the first of their bin.
     pub fn return_loan(&mut self, group: u32, left: Group<T>) {
         if left.is_empty() {
             self.groups.take_back(group);
@@ -144,7 +144,7 @@ impl<T> Store<T> {
         })
     }
 
-    /// How many groups a bin has: its weight where bins are shared out.
+    /// How many groups a bin has: its weight when bins are divided among workers.
     pub fn weight(&self, bin: BinId) -> u32 {
         self.lines.get(bin as usize).map_or(0, |line| line.groups)
     }
@@ -166,7 +166,7 @@ impl<T> Store<T> {
             .sum()
     }
 
-    /// Whether a place holds a thread.
+    /// Returns true if a place holds a thread.
     pub fn holds(&self, place: Place) -> bool {
         (group_of(place) as usize) < self.groups.used()
             && crate::groups::at_of(place) < self.groups.group(group_of(place)).len()

@@ -1,4 +1,4 @@
-//! What workers share: the standard library's, or loom's where every interleaving is to be tried.
+//! The primitives that workers share: the standard library's, or loom's in tests of every interleaving.
 
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{

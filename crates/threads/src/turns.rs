@@ -1,10 +1,9 @@
-//! Threads that turn up while others run: forked inside, or released by the last thread that they waited for.
+//! Threads that appear while others run: forked inside, or released by the last thread that they waited for.
 //!
-//! The store of pending threads does not change while workers read it. What turns up goes here, into bins of the same
-//! blocks, under one lock that a worker takes when it has finished a bin, and when it has something to bring. A bin has
-//! exactly one of three states, so that whatever turns up is looked after by exactly one worker: its worker will come
-//! or come back to it; it is queued for another turn; or nobody will look, and then whoever brings something queues
-//! it.
+//! The store of pending threads does not change while workers read it. New threads go here, into bins of the same
+//! blocks, under one lock that a worker takes when it has finished a bin, and when it adds something. A bin has exactly
+//! one of three states, so that exactly one worker handles each new thread: its worker will come or come back to it; it
+//! is queued for another turn; or no worker will look, and then the one that adds something queues it.
 
 use std::collections::VecDeque;
 
@@ -17,7 +16,7 @@ use crate::store::Store;
 use crate::waits::Waits;
 
 pub(crate) struct Turns<T> {
-    /// Threads forked inside. Its bins are numbered apart from those of the main store.
+    /// Threads forked inside. Its bins are numbered independently of those of the main store.
     grown: Store<T>,
     /// For each bin of `grown`.
     attention: Vec<Attention>,
@@ -26,16 +25,16 @@ pub(crate) struct Turns<T> {
     queue: VecDeque<BinId>,
     /// For each bin of the main store, whether its turn in the tour is over.
     passed: Vec<bool>,
-    /// Workers that may still bring something, and those that wait for it.
+    /// Workers that may still add something, and those that wait for it.
     active: usize,
     waiting: usize,
-    /// Nothing will turn up any more, or a thread has panicked.
+    /// Nothing more will appear, or a thread has panicked.
     over: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Attention {
-    /// A worker runs this bin, or will in its tour, and looks here when it is through.
+    /// A worker runs this bin, or will in its tour, and looks here when it has finished.
     Coming,
     Queued,
     Nobody,
@@ -47,14 +46,14 @@ const RELEASED: usize = 16;
 /// Something to run for a bin.
 pub(crate) enum Extra<T> {
     Released(ArrayVec<Place, RELEASED>),
-    /// On loan: give it back when it has run.
+    /// On loan: must be returned when it has run.
     Forked(u32, Group<T>),
 }
 
-/// What an idle worker should do.
+/// The next step of an idle worker.
 pub(crate) enum Next {
     Bin(BinId),
-    /// Wait until something turns up, and ask again.
+    /// Wait until something appears, and ask again.
     Wait,
     Over,
 }
@@ -73,7 +72,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// Moves what an ended run has left into the main store, where it is like any other pending thread.
+    /// Moves the rest of an ended run into the main store, where it consists of ordinary pending threads.
     pub fn absorb_into(&mut self, main: &mut Store<T>) -> Result<(), Error> {
         for bin in 0..self.grown.bins().len() as BinId {
             let block = self.grown.bins().block(bin);
@@ -92,7 +91,7 @@ impl<T> Turns<T> {
         Ok(())
     }
 
-    /// Prepares a run of these bins. What waits gets its room now, so that a release cannot fail.
+    /// Prepares a run of these bins. Waiting threads get their room now, so that a release cannot fail.
     pub fn begin(
         &mut self,
         main: &Store<T>,
@@ -120,14 +119,15 @@ impl<T> Turns<T> {
             released.try_reserve(1)?;
             released.push_back(place);
         }
-        // What counted there leaves its room behind.
+        // Clearing keeps the room that was just reserved.
         self.released.iter_mut().for_each(VecDeque::clear);
         Ok(())
     }
 
-    /// A thread forked inside. It comes back where there is no memory for it. Says whether to wake a worker for it.
+    /// Adds a thread forked inside. It is returned if there is no memory for it. Returns whether to wake a worker for
+    /// it.
     pub fn fork(&mut self, main: &Store<T>, hints: &[u64], item: T) -> Result<bool, T> {
-        // Room for the bin that this may be the first thread of; then nothing fails once the thread is in.
+        // Room for its bin, which may be new; then nothing fails once the thread is in.
         if self.make_room(1).is_err() {
             return Err(item);
         }
@@ -140,7 +140,7 @@ impl<T> Turns<T> {
         Ok(self.attend(bin))
     }
 
-    /// A thread of the main store that may run now. Says whether to wake a worker for it.
+    /// Adds a thread of the main store that may run now. Returns whether to wake a worker for it.
     pub fn release(&mut self, main: &Store<T>, place: Place) -> bool {
         let block = main.bins().block(main.groups.bin(group_of(place)));
         let Some(bin) = self.grown.bins().find(&block) else {
@@ -151,7 +151,7 @@ impl<T> Turns<T> {
         self.attend(bin)
     }
 
-    /// What has turned up for a bin of the tour whose own threads have run. Where nothing has, the bin has been passed.
+    /// New work for a bin of the tour whose own threads have run. If there is none, the bin has been passed.
     pub fn more_of_tour(&mut self, main: &Store<T>, bin: BinId) -> Option<Extra<T>> {
         if self.grown.bins().is_empty() {
             self.passed[bin as usize] = true;
@@ -165,7 +165,7 @@ impl<T> Turns<T> {
         more
     }
 
-    /// What has turned up for a bin that has another turn. Where nothing has, nobody looks any more.
+    /// New work for a bin that has another turn. If there is none, no worker looks any more.
     pub fn more(&mut self, bin: BinId) -> Option<Extra<T>> {
         let released = &mut self.released[bin as usize];
         if !released.is_empty() {
@@ -246,7 +246,7 @@ impl<T> Turns<T> {
         Ok(())
     }
 
-    /// Catches up with bins that `grown` has got.
+    /// Adds the new bins of `grown`.
     fn know(&mut self, main: &Store<T>) -> Result<(), Error> {
         let new = self.grown.bins().len() - self.attention.len();
         if new == 0 {
@@ -263,14 +263,14 @@ impl<T> Turns<T> {
         Ok(())
     }
 
-    /// Has a bin looked after. Says whether a worker waits that could do so.
+    /// Makes a worker handle a bin. Returns whether a waiting worker could do so.
     fn attend(&mut self, bin: BinId) -> bool {
         if self.attention[bin as usize] != Attention::Nobody {
             return false;
         }
         self.attention[bin as usize] = Attention::Queued;
         self.queue.push_back(bin);
-        // To wake where nobody waits would cost a system call all the same.
+        // Waking without a waiting worker would still cost a system call.
         self.waiting > 0
     }
 }

@@ -1,9 +1,9 @@
-//! What waits for what during one run: counters that workers count down.
+//! The dependences during one run: counters that workers decrement.
 //!
-//! Every thread that waits, or that others wait for, has a count of what must happen before it may run: each thread
-//! that it waits for, and that a worker reaches it in its bin. Whoever brings the count to zero decides: the worker
-//! that reaches it runs it there; a worker that ran the last thread it waited for releases it, and its bin gets
-//! another turn. So it runs exactly once, and no worker waits for it.
+//! Every thread that waits, or that others wait for, has a count of the steps before it may run: each thread that it
+//! waits for, and a worker's arrival in its bin. The worker that brings the count to zero decides: if it has just
+//! reached the thread, it runs it there; if it ran the last thread that was waited for, it releases the waiting one,
+//! whose bin gets another turn. So it runs exactly once, and no worker waits for it.
 
 use std::sync::atomic::Ordering::AcqRel;
 
@@ -19,7 +19,7 @@ pub(crate) struct Waits<'a> {
 }
 
 impl<'a> Waits<'a> {
-    /// `has_run` names threads of a run that ended early: nobody waits for them any more.
+    /// `has_run` identifies threads of a run that ended early: nothing waits for them any more.
     pub fn new(graph: &'a Dependencies, has_run: impl Fn(Place) -> bool) -> Result<Waits<'a>, Error> {
         let mut left = Vec::new();
         left.try_reserve_exact(graph.threads().len())?;
@@ -51,7 +51,7 @@ impl<'a> Waits<'a> {
             .map(|(place, _)| place)
     }
 
-    /// A worker has reached this thread in its bin: may it run?
+    /// A worker has reached this thread in its bin. Returns whether it may run.
     pub fn reach(&self, place: Place) -> bool {
         self.graph.number(place).is_none_or(|number| self.count_down(number))
     }
@@ -66,7 +66,8 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// What earlier threads wrote is seen by whoever brings the count to zero: each step releases, the last acquires.
+    /// The worker that brings the count to zero sees the writes of earlier threads: each step releases, the last
+    /// acquires.
     fn count_down(&self, number: usize) -> bool {
         self.counts[number].fetch_sub(1, AcqRel) == 1
     }

@@ -1,6 +1,6 @@
-//! A worker: runs whole bins, its own part of the tour first, then what it steals, then what has turned up.
+//! A worker: runs whole bins, first its own part of the tour, then stolen ones, then new work.
 //!
-//! One worker or several, it is the same code; alone it finds nobody to steal from and nobody to wait for.
+//! The code is the same for one worker or several; a single one has no victim to steal from and nothing to wait for.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,10 +18,10 @@ use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard};
 use crate::turns::{Extra, Next, Turns};
 use crate::waits::Waits;
 
-/// What the workers of one run share.
+/// The shared state of one run's workers.
 pub(crate) struct Shared<'a, T> {
     pub store: &'a Store<T>,
-    /// For each group, the threads that an earlier run has run, which ended early; empty where none did.
+    /// For each group, the threads that ran in an earlier run which ended early; empty if there was none.
     pub gone: &'a [u64],
     /// For each group, the threads that have run.
     pub done: &'a [Word],
@@ -33,7 +33,7 @@ pub(crate) struct Shared<'a, T> {
     pub waits: Option<Waits<'a>>,
     pub turns: Mutex<&'a mut Turns<T>>,
     pub wake: Condvar,
-    /// A thread has panicked: nobody begins another group.
+    /// A thread has panicked: no worker begins another group.
     pub stop: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ impl<'a, T> Shared<'a, T> {
     }
 }
 
-/// What a worker leaves.
+/// The rest that a worker leaves.
 pub(crate) struct Ended<T> {
     pub threads: u64,
     pub bins: u64,
@@ -70,7 +70,7 @@ where
         bins: 0,
         turns: 0,
     };
-    // What a panic leaves behind is put in order right here.
+    // The remains of a panic are cleaned up right here.
     let panic = catch_unwind(AssertUnwindSafe(|| worker.course(body))).err();
     if panic.is_some() {
         shared.stop.store(true, Relaxed);
@@ -91,7 +91,7 @@ where
 struct Worker<'s, 'a, T> {
     shared: &'s Shared<'a, T>,
     inside: Inside<T>,
-    /// The group that is running, and which of its threads have begun: the first so many, and these.
+    /// The running group, and which of its threads have begun: the first ones, up to a position, and these.
     group: u32,
     first: usize,
     ran: u64,
@@ -109,7 +109,7 @@ impl<T> Worker<'_, '_, T> {
                 self.bins += 1;
                 self.turn_in_tour(self.shared.tour[position as usize], body);
             } else if !self.bring() {
-                // There is no memory to put it in its bin: better out of order than not at all.
+                // There is no memory for its bin: it runs out of order rather than not at all.
                 if let Some(thread) = self.inside.outbox.take() {
                     self.threads += 1;
                     body(&thread, &mut self.inside);
@@ -123,7 +123,7 @@ impl<T> Worker<'_, '_, T> {
         }
     }
 
-    /// The next position in the tour: the own queue's, or one that another worker would have come to last.
+    /// The next position in the tour: from the own queue, or one that another worker would have reached last.
     fn claim(&self) -> Option<u32> {
         let queues = &self.shared.queues;
         let me = self.inside.worker;
@@ -136,7 +136,7 @@ impl<T> Worker<'_, '_, T> {
             queues[me].refill(stolen.start + 1..stolen.end);
             Some(stolen.start)
         };
-        // Blocks of workers at the same cache need not be brought.
+        // Blocks of workers at the same cache need not be fetched.
         let cache_of = &self.shared.cache_of;
         let is_near = |victim: &usize| !cache_of.is_empty() && cache_of[*victim] == cache_of[me];
         let near = others().filter(is_near).find_map(steal);
@@ -219,7 +219,7 @@ impl<T> Worker<'_, '_, T> {
         self.run_released(at, thread, body);
     }
 
-    /// Runs a thread that waits for nothing any more, and releases those that waited for it alone.
+    /// Runs a thread without remaining dependences, and releases those that waited only for it.
     fn run_released<F: FnMut(&T, &mut Inside<T>)>(&mut self, at: Place, thread: &T, body: &mut F) {
         self.ran |= 1 << at_of(at);
         body(thread, &mut self.inside);
@@ -254,7 +254,7 @@ impl<T> Worker<'_, '_, T> {
         self.bring();
     }
 
-    /// Notes which threads of a group have run.
+    /// Records which threads of a group have run.
     fn settle(&mut self) {
         let first = u64::MAX.checked_shr(64 - self.first as u32).unwrap_or(0);
         let ran = self.ran | first;
@@ -263,7 +263,8 @@ impl<T> Worker<'_, '_, T> {
         (self.first, self.ran) = (0, 0);
     }
 
-    /// Notes what has run of the group in hand, after a panic too; a group on loan goes back with what is left.
+    /// Records which threads of the current group have run, also after a panic; a group on loan is returned with the
+    /// rest.
     fn clear_away(&mut self) {
         if let Some((group, mut threads)) = self.loan.take() {
             let ran = std::mem::take(&mut self.first);
@@ -275,7 +276,7 @@ impl<T> Worker<'_, '_, T> {
         }
     }
 
-    /// Brings what was forked inside to its bins. Says whether all of it found room.
+    /// Brings threads forked inside to their bins. Returns whether all of them found room.
     fn bring(&mut self) -> bool {
         if self.inside.outbox.is_empty() {
             return true;

@@ -3,8 +3,8 @@
 
 use crate::error::TraceError;
 
-/// First bytes of every trace: a byte that no text has, the name, and line ends that show when a
-/// transfer has rewritten them.
+/// First bytes of every trace: a byte that no text has, the name, and line ends that reveal a transfer which rewrites
+/// them.
 pub const FILE_MAGIC: [u8; 8] = *b"\x8dDOM\r\n\x1a\n";
 pub const VERSION: u16 = 5;
 pub const FILE_HEAD: u64 = 16;
@@ -52,7 +52,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHead {
     pub kind: Kind,
-    /// True if the payload is a zstd frame; otherwise it is stored as it is.
+    /// True if the payload is a zstd frame; otherwise it is uncompressed.
     pub compressed: bool,
     /// Bytes of payload in the file, and once decompressed.
     pub stored: u32,
@@ -100,7 +100,7 @@ impl BlockHead {
         b
     }
 
-    /// `offset` is where in the file the bytes are, for the message.
+    /// `offset` is the place of the bytes in the file, for the message.
     pub fn from_bytes(b: &[u8; BLOCK_HEAD], offset: u64) -> Result<BlockHead, TraceError> {
         if b[0..4] != BLOCK_MAGIC {
             return Err(TraceError::damaged(offset, "no block begins here"));
@@ -141,7 +141,7 @@ pub fn file_head() -> [u8; FILE_HEAD as usize] {
     b
 }
 
-/// How a file begins that is no trace: as text, if it is one.
+/// The beginning of a file that is no trace: as text, if it is text.
 fn begins_with(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.starts_with('{') => "it looks like a result, which `domicile report` shows".to_string(),
@@ -157,7 +157,7 @@ fn begins_with(bytes: &[u8]) -> String {
     }
 }
 
-/// Checks the first bytes of a file; `bytes` holds as many of the sixteen as there are.
+/// Checks the first bytes of a file; `bytes` holds up to sixteen of them.
 pub fn check_file_head(bytes: &[u8]) -> Result<(), TraceError> {
     if bytes.is_empty() {
         return Err(TraceError::NotATrace {

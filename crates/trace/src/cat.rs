@@ -13,8 +13,8 @@ pub enum Item {
     Event { thread: ThreadId, order: u64, event: Event },
 }
 
-/// Yields a trace item by item. At most 32 threads' chunks are in memory at once; a thread that
-/// comes back after that is decoded again from the beginning of its chunk.
+/// Yields a trace item by item. At most 32 threads' chunks are in memory at once; a thread that returns after that is
+/// decoded again from the beginning of its chunk.
 pub struct Cat {
     trace: Trace,
     order: OrderStream,
@@ -84,7 +84,7 @@ impl Cat {
         }
     }
 
-    /// The next item of the thread whose turn it is.
+    /// The next item of the current thread.
     fn take(&mut self) -> Result<Option<Item>, TraceError> {
         let thread = self.run.thread;
         loop {
@@ -130,7 +130,7 @@ impl Cat {
         }
     }
 
-    /// The slot in which the thread is open; opens it in place of the one that was used longest ago.
+    /// The slot in which the thread is open; opens it in place of the least recently used one.
     fn slot(&mut self, thread: ThreadId) -> usize {
         if let Some(slot) = self.open.iter().position(|o| o.thread == thread) {
             return slot;

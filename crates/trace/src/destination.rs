@@ -1,36 +1,36 @@
-//! Files that appear under their name when they are whole.
+//! Files that appear under their names once they are complete.
 //!
-//! A file is written beside its name, as `NAME.partial`, and renamed at the end: a process that is killed meanwhile leaves the
-//! older file as it was, and an unfinished file whose name says so. A destination that is not a regular file (a device, a fifo) is
-//! written in place.
+//! A file is written as `NAME.partial`, and renamed at the end: if the process is killed meanwhile, the older file is
+//! unchanged, and the name of the unfinished file shows that. A destination that is not a regular file (a device, a
+//! fifo) is written in place.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The suffix of an unfinished file's name; a number follows if such a file is there already.
+/// The suffix of an unfinished file's name; a number follows if such a file exists already.
 const UNFINISHED: &str = ".partial";
-/// Unfinished files of one name.
+/// The most unfinished files of one name.
 const MOST_UNFINISHED: u32 = 1000;
-/// Symbolic links that lead from one to the next, as in the kernel.
+/// The longest chain of symbolic links, as in the kernel.
 const MOST_LINKS: u32 = 40;
 
 /// A file being written.
 ///
-/// One of [`Destination::keep`] and [`Destination::discard`] ends it. A caller that merely drops it leaves the unfinished file: it
-/// may hold the work of hours.
+/// One of [`Destination::keep`] and [`Destination::discard`] ends it. If the caller only drops it, the unfinished file
+/// stays: it may contain the work of hours.
 #[derive(Debug)]
 pub struct Destination {
     file: File,
-    /// The caller's name for it.
+    /// The caller's name for the file.
     name: PathBuf,
     /// The file that is written and its later name; `None` if it is written in place.
     renamed: Option<(PathBuf, PathBuf)>,
 }
 
 impl Destination {
-    /// Begins the file `path`. Post: nothing that was there under that name is changed, unless it is not a regular file.
+    /// Begins the file `path`. Post: an existing file of that name is unchanged, unless it is not a regular file.
     ///
     /// Errors: there is no such folder, or it may not be written; `path` is a folder, or a file that may not be written.
     pub fn begin(path: &Path) -> io::Result<Destination> {
@@ -41,9 +41,10 @@ impl Destination {
         };
         let there = match fs::metadata(path) {
             Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            // It may be a file that another holds open, too: what standard output is.
+            // Another process may also have it open: a file that is standard output.
             Ok(there) if !there.is_file() || of_the_system(path) => return Ok(in_place(File::create(path)?)),
-            // A user without write permission for the file may still rename another over it: its owner would not want that.
+            // A user without write permission for the file could still replace it by renaming: its owner would not
+            // allow that.
             Ok(there) => {
                 OpenOptions::new().write(true).open(path)?;
                 Some(there)
@@ -57,14 +58,14 @@ impl Destination {
         }
         let (file, beside) = match unfinished(&last) {
             Ok(made) => made,
-            // In a folder that may not be written: the file may be.
+            // In a folder without write permission, the file itself may be writable.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && there.is_some() => {
                 return Ok(in_place(File::create(path)?));
             }
             Err(error) => return Err(error),
         };
         if let Some(there) = there {
-            // Readers of the old file can read the new one; if that cannot be had, the file matters more.
+            // Readers of the old file should be able to read the new one; if that fails, the file is more important.
             let _ = file.set_permissions(there.permissions());
         }
         Ok(Destination {
@@ -84,12 +85,12 @@ impl Destination {
         self.file.try_clone()
     }
 
-    /// The path that is written: the name itself if that is no regular file.
+    /// The path that is written: the name itself if it is not a regular file.
     pub fn path(&self) -> &Path {
         self.renamed.as_ref().map_or(&self.name, |(beside, _)| beside)
     }
 
-    /// A folder for what goes with it while it is written.
+    /// A folder for its temporary files.
     pub fn folder(&self) -> PathBuf {
         match &self.renamed {
             Some((beside, _)) => parent(beside).to_path_buf(),
@@ -97,7 +98,7 @@ impl Destination {
         }
     }
 
-    /// Gives the file its name. The error says where it is instead.
+    /// Gives the file its name. The error names its actual path.
     pub fn keep(self) -> io::Result<()> {
         let Some((beside, last)) = &self.renamed else {
             return Ok(());
@@ -108,7 +109,7 @@ impl Destination {
         })
     }
 
-    /// Removes the file. A file that had its name before still has it.
+    /// Removes the file. An earlier file of that name stays.
     pub fn discard(self) {
         if let Some((beside, _)) = &self.renamed {
             // The caller that discards reports a reason of its own.
@@ -117,7 +118,7 @@ impl Destination {
     }
 }
 
-/// True if the file is the kernel's: a name such as `/dev/stdout` stands for a file that is open already.
+/// True if the file belongs to the kernel: a name such as `/dev/stdout` stands for an open file.
 fn of_the_system(path: &Path) -> bool {
     ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
 }
@@ -128,7 +129,7 @@ fn parent(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// The end of a chain of symbolic links, even if nothing is there: a link stays one.
+/// The end of a chain of symbolic links, even if nothing is there: links are kept.
 fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -140,8 +141,7 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// A new file beside `path`. One that is there already may be all that is left of another run, or be another's that
-/// still runs.
+/// A new file beside `path`. An existing one may be the only result of another run, or belong to one that still runs.
 fn unfinished(path: &Path) -> io::Result<(File, PathBuf)> {
     let mut number = 1;
     loop {
@@ -214,7 +214,7 @@ mod tests {
         let (link, chain) = (folder.path().join("link"), folder.path().join("chain"));
         symlink("elsewhere/a", &link).unwrap();
         symlink("link", &chain).unwrap();
-        // There is nothing yet where it leads to; then there is.
+        // First the target does not exist; then it does.
         for text in ["one", "two"] {
             let new = Destination::begin(&chain).unwrap();
             new.file().unwrap().write_all(text.as_bytes()).unwrap();

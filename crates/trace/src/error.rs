@@ -1,4 +1,4 @@
-//! Errors of traces, worded so that the reader of the message knows what to do next.
+//! Errors of traces, with messages that tell the reader what to do next.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub enum TraceError {
     #[error("cannot open {}: {source}", path.display())]
     Open { path: PathBuf, source: io::Error },
 
-    /// It is whole, but not where it should be; the source says where it is.
+    /// It is complete, but has the wrong name; the source says where it is.
     #[error("cannot give the trace its name {}: {source}", path.display())]
     Name { path: PathBuf, source: io::Error },
 
@@ -53,7 +53,7 @@ pub enum TraceError {
         bytes: u64,
     },
 
-    /// A caller of the writer broke its rules.
+    /// A caller of the writer violated its rules.
     #[error("cannot add to the trace: {0}")]
     Refused(String),
 
@@ -61,7 +61,7 @@ pub enum TraceError {
     #[error("no advice can be given on this trace: {0}")]
     Unfit(String),
 
-    /// A file of another tool is not what its format demands.
+    /// A file of another tool violates its format.
     #[error("{format}, {at}: {what}")]
     Import {
         format: &'static str,
@@ -71,7 +71,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// The same failure, for those who come after the first: what could be written before it is still said.
+    /// The same failure, for later calls: it still reports what could be written before.
     pub(crate) fn once_more(&self) -> TraceError {
         match self {
             TraceError::Write {

@@ -1,4 +1,4 @@
-//! Events without references: what readers want to know before they begin.
+//! Events without references: what readers need to know before they begin.
 
 use crate::error::TraceError;
 use crate::model::{Event, ThreadId};
@@ -6,8 +6,8 @@ use crate::reader::Trace;
 use crate::stream::Chunks;
 
 impl Trace {
-    /// For each thread, true if a [`Event::Spawn`] of the trace starts it. Reads the chunks that
-    /// hold events, and none if there is but one thread.
+    /// For each thread, true if a [`Event::Spawn`] of the trace starts it. Reads the chunks that hold events, or none
+    /// if there is only one thread.
     pub fn spawned(&self) -> Result<Vec<bool>, TraceError> {
         let mut spawned = vec![false; self.threads().len()];
         if spawned.len() < 2 {
@@ -36,8 +36,8 @@ impl Trace {
         Ok(items)
     }
 
-    /// Data sets that the program allocated to cache slots, or marked as not worth caching: how often it did either.
-    /// Reads the chunks that hold events.
+    /// Allocations of data sets to cache slots, and data sets marked as not worth caching: how often the program did
+    /// either. Reads the chunks that hold events.
     pub fn data_sets(&self) -> Result<u64, TraceError> {
         let mut allocated = 0;
         for thread in 0..self.threads().len() {
@@ -64,8 +64,8 @@ impl Trace {
         Ok(phases)
     }
 
-    /// Calls `visit` for the events of a thread in order, each with the references of the thread before it.
-    /// Chunks without events are passed over, and references are not decoded.
+    /// Calls `visit` for the events of a thread in order, each with the references of the thread before it. Chunks
+    /// without events are skipped, and references are not decoded.
     pub fn each_event(&self, thread: ThreadId, mut visit: impl FnMut(u64, &Event)) -> Result<(), TraceError> {
         let mut chunks = Chunks::new(self.clone(), thread);
         let mut events = Vec::new();
@@ -76,7 +76,7 @@ impl Trace {
                     Ok(()) => events
                         .iter()
                         .for_each(|timed| visit(before + u64::from(timed.at), &timed.event)),
-                    // The stream passes such a chunk over too.
+                    // The stream skips such a chunk, too.
                     Err(error) if self.tables.salvage && !matches!(error, TraceError::Read { .. }) => {
                         self.tables.skip(error.to_damage(entry.offset));
                         continue;

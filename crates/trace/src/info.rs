@@ -69,7 +69,7 @@ pub struct SummaryInfo {
     pub loops: u64,
     /// Different arrays, by process, start and bytes.
     pub arrays: u64,
-    /// Those that are not a `policy::cdpc::Loop` as JSON; they are in no other count but `given`.
+    /// Those that are not a `policy::cdpc::Loop` as JSON; no other count but `given` includes them.
     pub malformed: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct ThreadInfo {
     pub events: u64,
 }
 
-/// Phase names listed; a program that makes them up as it goes gets no longer list.
+/// The most phase names that are listed, since a program may make up any number.
 const PHASES: usize = 256;
 
 /// Reads the whole trace and counts. Memory grows with the pages that the program touched.
@@ -203,7 +203,7 @@ impl Info {
     }
 }
 
-/// The compilers' summaries. Of a summary's fields only those that distinguish loops and arrays matter here.
+/// The compilers' summaries: only the fields that distinguish loops and arrays.
 #[derive(Default)]
 struct Said {
     info: SummaryInfo,
@@ -246,12 +246,12 @@ impl Said {
     }
 }
 
-/// Which pages of which process have been touched.
+/// The touched pages of each process.
 struct Pages {
     shift: u32,
     data: HashSet<(u32, u64)>,
     code: HashSet<(u32, u64)>,
-    /// Pages seen last, by their low bits: most references need not ask the sets.
+    /// Pages seen last, by their low bits: most references need not search the sets.
     recent: Vec<(u32, u64)>,
 }
 

@@ -6,17 +6,17 @@
 
 /// References in one chunk. A chunk names its sites by 16-bit numbers, so it cannot have more.
 pub const CHUNK_REFS: usize = 1 << 16;
-/// References of more bytes than this are *wide*: no instruction makes them, but what saves a processor's state and records that stand
-/// for a whole copy.
+/// References of more bytes than this are *wide*: only instructions that save a processor's state make them, and
+/// records that stand for a whole copy.
 pub const WIDE: u16 = 256;
-/// Bytes of the wide references of one chunk together: a reader's work grows with the bytes that references touch, and so has
-/// a bound in the file's length.
+/// Bytes of the wide references of one chunk together: a reader's work grows with the bytes that references touch, so
+/// the file's length must bound it.
 pub const WIDE_BYTES: usize = 16 << 20;
 /// Events in one chunk.
 pub const CHUNK_EVENTS: usize = 1 << 14;
-/// Bytes of the encoded events of one chunk (names and hints have no fixed length).
+/// Bytes of the encoded events of one chunk (names and hints have variable length).
 pub const CHUNK_EVENT_BYTES: usize = 4 << 20;
-/// Bytes of a chunk before zstd; the columns at their longest come to less.
+/// Bytes of a chunk before zstd; the longest possible columns are shorter.
 pub const CHUNK_BYTES: usize = 8 << 20;
 /// Bytes of a name inside an event, and number of hints of a work item.
 pub const NAME_BYTES: usize = 1 << 16;
@@ -28,8 +28,8 @@ pub const SUMMARY_BYTES: usize = 1 << 20;
 pub const TABLE_BYTES: usize = 16 << 20;
 /// Bytes of all table blocks of a trace together, before zstd.
 pub const TABLES_BYTES: u64 = 1 << 30;
-/// The same for each of their bytes in the file, beyond one block's [`TABLE_BYTES`]: zstd makes the names of a program a tenth, and nothing a
-/// ten-thousandth but what was made to be.
+/// The same per byte in the file, beyond one block's [`TABLE_BYTES`]: zstd compresses the names of a program to a
+/// tenth, and only deliberate input to a ten-thousandth.
 pub const TABLES_PER_STORED: u64 = 256;
 /// Sites in one block, and in a trace.
 pub const SITES_PER_BLOCK: usize = 1 << 18;
@@ -43,6 +43,5 @@ pub const ORDER_RUNS: usize = 1 << 16;
 /// Bytes of such a block before zstd: three numbers of up to 10 bytes each.
 pub const ORDER_BYTES: usize = ORDER_RUNS * 30 + 16;
 
-/// The most that the writer holds back in all its per-thread buffers together, in references' worth of
-/// memory: 64 MiB.
+/// The most that the writer buffers for all threads together, in references' worth of memory: 64 MiB.
 pub const BUFFERED_REFS: usize = 4 << 20;

@@ -20,7 +20,7 @@ pub enum Op {
     /// An instruction fetch.
     Fetch = 3,
     /// A software prefetch: a hint that the program will soon use the line of this address. It reads nothing and never
-    /// faults; `size` is 1, the bytes of a line being the machine's affair.
+    /// faults; `size` is 1, because the machine determines the bytes of a line.
     Prefetch = 4,
 }
 
@@ -40,9 +40,9 @@ pub struct Ref {
     /// Virtual address in the address space of the thread's process.
     pub addr: u64,
     pub site: SiteId,
-    /// Instructions executed since the thread's reference before this one, the one that makes
-    /// this reference included. 0 if the trace does not count instructions, or if one
-    /// instruction makes several references. Longer runs are [`Event::Work`].
+    /// Instructions executed since the thread's previous reference, including the one that makes this reference. 0 if
+    /// the trace does not count instructions, or if one instruction makes several references. Longer runs are
+    /// [`Event::Work`].
     pub insns: u8,
     pub op: Op,
     pub size: u16,
@@ -80,9 +80,8 @@ pub enum Event {
     Unlock {
         object: u64,
     },
-    /// One thread may go on only after another has come to a point: `Wait` goes on when the
-    /// `Post` with the same `ticket` has happened (semaphores, condition variables, futexes,
-    /// `wait(2)`). Tickets are unique in a trace.
+    /// One thread may continue only after another has reached a point: `Wait` continues when the `Post` with the same
+    /// `ticket` has happened (semaphores, condition variables, futexes, `wait(2)`). Tickets are unique in a trace.
     Post {
         ticket: u64,
     },
@@ -93,7 +92,7 @@ pub enum Event {
     Spawn {
         child: ThreadId,
     },
-    /// The thread goes on when `child` has ended.
+    /// The thread continues when `child` has ended.
     Join {
         child: ThreadId,
     },
@@ -108,24 +107,24 @@ pub enum Event {
         hints: Vec<u64>,
     },
     WorkEnd,
-    /// A representative window begins; what came before it was not recorded.
+    /// A representative window begins; references before it were not recorded.
     Window {
         index: u32,
     },
-    /// The counted part of window `index` begins; references since the window began warm caches. A trace that has this for
-    /// one window has it for all.
+    /// The counted part of window `index` begins; references since the window began warm caches. A trace has this
+    /// either for all windows or for none.
     Counted {
         index: u32,
     },
-    /// The program defined cache slot `slot`, of `bytes` in each shared cache (Ding11, section 3.1): private to
-    /// the data sets that are given to it, or shared with all that has weak locality. Numbers of
-    /// slots and of data sets are the program's own, made unique per process.
+    /// The program defined cache slot `slot`, of `bytes` in each shared cache (Ding11, section 3.1): private to its
+    /// data sets, or shared by data with weak locality. Numbers of slots and of data sets are the program's own, made
+    /// unique per process.
     Slot {
         slot: u64,
         bytes: u64,
         private: bool,
     },
-    /// The slot is no more: its colors are free once no data set has them.
+    /// The slot no longer exists: its colors are free once no data set has them.
     SlotFree {
         slot: u64,
     },
@@ -135,7 +134,7 @@ pub enum Event {
         addr: u64,
         bytes: u64,
     },
-    /// `thread` uses the data set. One for which no thread was named is used by all.
+    /// `thread` uses the data set. Without named threads, all threads use it.
     DataThread {
         set: u64,
         thread: ThreadId,
@@ -146,7 +145,7 @@ pub enum Event {
         set: u64,
         slot: Option<u64>,
     },
-    /// The data set is no more; its pages may be of any color again. The memory itself is not freed by this.
+    /// The data set no longer exists; its pages may have any color again. The memory itself is not freed by this.
     DataFree {
         set: u64,
     },
@@ -155,9 +154,8 @@ pub enum Event {
     Summary {
         text: String,
     },
-    /// The thread, a master, begins its part of a parallel region with a team of `threads`, itself among them (0
-    /// if that is not known; a recording has none of 1). The [`Event::Post`] before it makes the others start.
-    /// Teams nest.
+    /// The thread, a master, begins its part of a parallel region with a team of `threads`, including itself (0 if
+    /// unknown; a recording has none of 1). The [`Event::Post`] before it makes the others start. Teams nest.
     TeamBegin {
         object: u64,
         threads: u32,
@@ -166,7 +164,8 @@ pub enum Event {
     TeamEnd {
         object: u64,
     },
-    /// A sample: the thread has this call stack at its next reference. The innermost frame is where the code begins that makes it.
+    /// A sample: the thread has this call stack at its next reference. The innermost frame is where the code that makes
+    /// it begins.
     Called {
         stack: StackId,
     },
@@ -193,7 +192,7 @@ pub struct Timed {
     pub event: Event,
 }
 
-/// The subject of the trace. Written first; tables that grow are written as they grow.
+/// The description of the trace. Written first; tables that grow are written as they grow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Name of the program and its arguments; for an import, the file.
@@ -213,7 +212,7 @@ pub struct Header {
     /// The chosen part of the run, if it is not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
-    /// The parts that an importer knows to be missing from the chosen part, if there are any.
+    /// The parts that an importer found missing from the chosen part, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<Gaps>,
 }
@@ -222,10 +221,10 @@ pub struct Header {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gaps {
-    /// True if fetches are missing that a small cache of the recorder answered.
+    /// True if fetches are missing because a small cache of the recorder filtered them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub filtered_fetches: bool,
-    /// The same for references of data.
+    /// The same for data references.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub filtered_data: bool,
     /// True if the recorder recorded instruction fetches only.
@@ -234,10 +233,10 @@ pub struct Gaps {
     /// The work of the operating system's kernel for the program, which the importer left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelPart>,
-    /// Records that the importer passed over because it does not know them.
+    /// Unknown records that the importer skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Unknown>,
-    /// Names of files that lie among those of the trace and are none.
+    /// Names of other files among those of the trace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_files: Vec<String>,
 }
@@ -258,18 +257,18 @@ pub struct Unknown {
     pub count: u64,
 }
 
-/// The part of a run that a trace was to hold.
+/// The part of a run that a trace should contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chosen {
     /// The function that a process had to enter first; `None`: its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// How long the recording was to last, from there; `None`: to the end.
+    /// The requested length of the recording, from there; `None`: to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// References passed over at the beginning.
     pub skipped: u64,
-    /// Windows asked for; 1 if there is one, from where the passing over ended.
+    /// Requested windows; 1 if there is one, from the end of the skipped part.
     pub windows: u32,
     /// References in each window; `None`: to the end of the run.
     pub references: Option<u64>,
@@ -295,7 +294,7 @@ pub struct Process {
 pub struct Thread {
     /// Index into the table of processes.
     pub process: u32,
-    /// The number that the program's world gives it (the text format's thread column, a tid).
+    /// The number that the program's environment gives it (the text format's thread column, a tid).
     pub number: u64,
     pub name: String,
     /// The addresses of its stack, if known: `[low, high)`.
@@ -337,14 +336,14 @@ pub struct Array {
     pub bytes: u64,
 }
 
-/// How long the instructions around a site take if nothing misses: those that come before a reference of the site, its
-/// own included.
+/// How long the instructions around a site take without misses: those that come before a reference of the site,
+/// including its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(SiteId, u32)", into = "(SiteId, u32)")]
 pub struct Pace {
     pub site: SiteId,
-    /// Clocks that 1024 instructions take, because they wait for each other or for their lines of code, on a processor that can begin as many at a
-    /// time as it likes.
+    /// Clocks that 1024 instructions take, because they wait for each other or for their lines of code, on a processor
+    /// of unlimited width.
     pub clocks: u32,
 }
 
@@ -360,14 +359,14 @@ impl From<Pace> for (SiteId, u32) {
     }
 }
 
-/// Branches that a processor foretells wrongly between a reference of a site and the one before it.
+/// Branches that a processor mispredicts between a reference of a site and the previous one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(SiteId, u32, Vec<SiteId>)", into = "(SiteId, u32, Vec<SiteId>)")]
 pub struct Misprediction {
     pub site: SiteId,
     /// How many there are in 1024 references of the site.
     pub per_1024: u32,
-    /// The loads that decide which way they go.
+    /// The loads that decide these branches.
     pub on: Vec<SiteId>,
 }
 
@@ -408,7 +407,7 @@ pub struct Location {
     pub inlined_into: Vec<Inlined>,
 }
 
-/// A function into which the compiler has put another one.
+/// A function into which the compiler has inlined another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inlined {
     pub function: String,

@@ -1,4 +1,4 @@
-//! The serial schedule: in which order the threads' references were recorded.
+//! The serial schedule: the order in which the threads' references were recorded.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use crate::model::ThreadId;
 use crate::source::{Entry, Room, Source};
 use crate::varint::{Cursor, put};
 
-/// One thread ran: so many of its references and events followed each other without another
-/// thread's between them.
+/// One thread ran: this many of its references and events followed each other without another thread's between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub thread: ThreadId,
@@ -57,7 +56,7 @@ fn decode(payload: &[u8], count: usize, offset: u64, runs: &mut Vec<Run>) -> Res
 /// by thread; so the runs always cover every reference and event exactly once.
 pub struct OrderStream {
     source: Arc<Source>,
-    /// True if a damaged block is passed over.
+    /// True if a damaged block is skipped.
     salvage: bool,
     blocks: std::vec::IntoIter<Entry>,
     runs: std::vec::IntoIter<Run>,

@@ -1,4 +1,4 @@
-//! Opening a trace: its tables and the places of its chunks, not its references.
+//! Opening a trace: its tables and the positions of its chunks, not its references.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -37,7 +37,7 @@ pub(crate) struct Loaded {
     starts: Vec<usize>,
     order: Vec<Entry>,
     damage: Vec<Damage>,
-    /// Blocks of a salvaged trace that turned out to be damaged when they were read, by place.
+    /// Blocks of a salvaged trace that were found damaged on reading, by position.
     skipped: Mutex<BTreeMap<u64, Damage>>,
     refs: u64,
     events: u64,
@@ -54,14 +54,13 @@ impl Loaded {
 }
 
 impl Trace {
-    /// Opens a file. One that was not finished (a crash, a full disk) is read up to its last whole
-    /// block, and [`Trace::damage`] says what is missing. Any other damage is an error, here or
-    /// when the damaged chunk is read.
+    /// Opens a file. An unfinished one (a crash, a full disk) is read up to its last whole block, and [`Trace::damage`]
+    /// says what is missing. Any other damage is an error, here or when the damaged chunk is read.
     pub fn open(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
         Trace::load(file(path.as_ref())?, false)
     }
 
-    /// Opens a file and makes the best of it: damaged blocks are skipped, wherever they are.
+    /// Opens a file and recovers as much as possible: damaged blocks are skipped, wherever they are.
     pub fn salvage(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
         Trace::load(file(path.as_ref())?, true)
     }
@@ -134,14 +133,13 @@ impl Trace {
         &self.tables.tables.locations
     }
 
-    /// How long instructions take if nothing misses, for sites of which that is known; sites that it does not name wait
-    /// for next to nothing, or it is not known.
+    /// How long instructions take without misses, for sites for which that is known; other sites wait for almost
+    /// nothing, or it is unknown.
     pub fn paces(&self) -> &[Pace] {
         &self.tables.tables.paces
     }
 
-    /// Branches that a processor foretells wrongly, by the reference after them; sites that it does not name have none, or it
-    /// is not known.
+    /// Branches that a processor mispredicts, by the reference after them; other sites have none, or it is unknown.
     pub fn mispredictions(&self) -> &[Misprediction] {
         &self.tables.tables.mispredictions
     }
@@ -150,7 +148,7 @@ impl Trace {
         &self.tables.tables.arrays
     }
 
-    /// The sites whose addresses come from what loads brought, in ascending order; `None` if nothing is known of that.
+    /// The sites whose addresses come from loads, in ascending order; `None` if that is unknown.
     pub fn dependences(&self) -> Option<&[Dependence]> {
         self.tables.tables.dependences.as_deref()
     }
@@ -184,7 +182,7 @@ impl Trace {
         &self.tables.damage
     }
 
-    /// [`Trace::damage`], and what a salvaged trace turned out not to hold in all that was read of it so far.
+    /// [`Trace::damage`], and everything that was found missing while a salvaged trace was read so far.
     pub fn lost(&self) -> Vec<Damage> {
         let mut lost = self.tables.damage.clone();
         let skipped = self.tables.skipped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,7 +226,7 @@ impl Trace {
         Ok(ThreadStream::new(self.clone(), thread))
     }
 
-    /// The serial schedule: how the threads' references and events followed each other.
+    /// The serial schedule: the sequence of the threads' references and events.
     pub fn order(&self) -> OrderStream {
         let totals = (0..self.threads().len() as ThreadId).map(|thread| {
             let chunks = self.chunks(thread);
@@ -311,7 +309,7 @@ impl Loaded {
             .check()
             .and_then(|()| self.tables.check_sites(self.sites.len(), self.salvage))
             .map_err(|what| TraceError::damaged(FILE_HEAD, what))?;
-        // How many references of each thread the chunks before hold.
+        // How many references of each thread the previous chunks hold.
         let mut so_far = vec![0; self.tables.threads.len()];
         for &entry in blocks {
             match entry.head.kind {
@@ -332,7 +330,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Takes in a block of tables.
+    /// Adds a block of tables.
     fn table(&mut self, entry: Entry, raw: &[u8], header: &mut Option<Header>) -> Result<(), TraceError> {
         let Entry { offset, head } = entry;
         let json = |e: serde_json::Error| TraceError::damaged(offset, format!("a table cannot be read: {e}"));

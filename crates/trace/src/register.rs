@@ -1,5 +1,4 @@
-//! The upper half of the writer's tables: gives numbers to named things, and collects what the
-//! file has not got yet.
+//! The upper half of the writer's tables: numbers named things, and collects entries that are not in the file yet.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,14 +14,14 @@ use crate::table::Tables;
 #[derive(Default)]
 pub struct Register {
     sites: Interned<Site>,
-    /// In front of the table of sites: the sites of a loop are asked for over and over.
+    /// A cache of the table of sites: the sites of a loop are looked up repeatedly.
     recent: Vec<(Site, SiteId)>,
     stacks: Interned<Stack>,
     processes: usize,
     threads: usize,
     new_sites: Vec<Site>,
     pub new: Tables,
-    /// The first thing that went beyond the format's limits.
+    /// The first thing that exceeded the format's limits.
     refused: Option<TraceError>,
 }
 
@@ -51,7 +50,7 @@ impl<T: Hash + Eq + Clone> Interned<T> {
     }
 }
 
-/// Places of the cache in front of the table of sites.
+/// Entries of the cache of the table of sites.
 const RECENT: usize = 4096;
 
 impl Register {
@@ -123,7 +122,7 @@ impl Register {
         self.stacks.numbers.len()
     }
 
-    /// The blocks that write to the file all that it has not got.
+    /// The blocks that write everything that is not in the file yet.
     pub fn blocks(&mut self, jobs: &mut Vec<Job>) -> Result<(), TraceError> {
         if !self.new.is_empty() {
             let next = Tables {
@@ -150,7 +149,7 @@ impl Register {
         }
     }
 
-    /// Nothing can be added after this.
+    /// After this, nothing can be added.
     pub fn fail(&mut self, failure: &TraceError) {
         self.refused.get_or_insert_with(|| failure.once_more());
     }

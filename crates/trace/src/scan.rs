@@ -1,5 +1,5 @@
-//! Finding the blocks of a file: through its index, or, where a crash or a full disk has left none,
-//! by walking from block to block as far as they are whole.
+//! Finding the blocks of a file: through its index, or, if a crash or a full disk has left none, by walking from block
+//! to block as long as they are complete.
 
 use crate::block::{BLOCK_HEAD, BLOCK_MAGIC, BlockHead, FILE_HEAD, Kind, u64_at};
 use crate::error::{Damage, TraceError, within};
@@ -11,8 +11,8 @@ pub struct Scanned {
     pub damage: Vec<Damage>,
 }
 
-/// Lists the blocks. Without a whole index, walks the file up to the first block that is not whole;
-/// with `salvage`, goes on behind it.
+/// Lists the blocks. Without a complete index, walks the file up to the first incomplete block; with `salvage`,
+/// continues after it.
 pub fn blocks(source: &Source, salvage: bool) -> Result<Scanned, TraceError> {
     match indexed(source) {
         Ok(blocks) => Ok(Scanned {

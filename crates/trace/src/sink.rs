@@ -1,5 +1,5 @@
-//! The lower half of the writer: encodes, compresses and appends blocks, here or on a thread of its
-//! own so that the caller's processor stays with the caller's work.
+//! The lower half of the writer: encodes, compresses and appends blocks, here or on a separate thread, which keeps the
+//! caller's processor free.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -33,13 +33,13 @@ pub enum Job {
         events: Vec<Timed>,
     },
     Order(Vec<Run>),
-    /// Hand everything to the operating system.
+    /// Passes everything to the operating system.
     Flush,
     /// Index and footer.
     Finish,
 }
 
-/// A buffer for use again.
+/// A buffer for reuse.
 pub enum Spare {
     Refs(Vec<Ref>),
     Encoded(Encoded),
@@ -104,7 +104,7 @@ impl Sink {
         }
     }
 
-    /// Appends one job's blocks. Gives back a buffer for use again.
+    /// Appends one job's blocks. Returns a buffer for reuse.
     fn apply(&mut self, job: Job) -> Result<Option<Spare>, TraceError> {
         if self.failed {
             return Ok(None);
@@ -260,8 +260,7 @@ pub struct Shared {
     written: Mutex<Written>,
 }
 
-/// Chunks on their way to the other thread: enough to bridge a slow write, few enough to keep
-/// memory small (1 MiB each).
+/// Chunks in flight to the other thread: enough to bridge a slow write, few enough to keep memory small (1 MiB each).
 const IN_FLIGHT: usize = 8;
 
 impl Pipe {
@@ -286,8 +285,7 @@ impl Pipe {
         })
     }
 
-    /// Appends, now or soon. A failure of an earlier job is reported here too. Gives back an empty
-    /// buffer if there is one.
+    /// Appends, now or soon. Also reports a failure of an earlier job. Returns an empty buffer if there is one.
     pub fn submit(&mut self, job: Job) -> Result<Option<Spare>, TraceError> {
         match self {
             Pipe::Here(sink) => sink.apply(job),

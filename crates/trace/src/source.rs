@@ -22,7 +22,7 @@ pub struct Entry {
     pub head: BlockHead,
 }
 
-/// Memory to read blocks in, kept from block to block.
+/// Memory for reading blocks, reused from block to block.
 #[derive(Default)]
 pub struct Room {
     bytes: Vec<u8>,
@@ -109,7 +109,7 @@ impl Source {
     pub fn payload(&self, entry: Entry, allowed: usize, room: &mut Room) -> Result<(), TraceError> {
         let Entry { offset, head } = entry;
         within(offset, "bytes in a block", u64::from(head.raw), allowed as u64)?;
-        // zstd never needs much more than it was given; a larger claim is not a block of ours.
+        // zstd's output never exceeds its input by much; a larger claim is not from our writer.
         within(
             offset,
             "stored bytes in a block",
@@ -167,7 +167,7 @@ impl Source {
         Ok(())
     }
 
-    /// Checks, without decompressing it, that the payload of a block is what it was when written.
+    /// Checks, without decompression, that the payload of a block is as it was written.
     pub fn verify(&self, entry: Entry, room: &mut Room) -> Result<(), TraceError> {
         let allowed = match entry.head.kind {
             Kind::Index => u64::from(u32::MAX),

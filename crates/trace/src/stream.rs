@@ -45,7 +45,7 @@ impl ThreadStream {
         }
     }
 
-    /// Goes on on a thread of its own, up to `depth` pieces (of up to 1 MiB) ahead.
+    /// Continues on a separate thread, up to `depth` pieces (of up to 1 MiB) ahead.
     pub fn ahead(self, depth: usize) -> ThreadStream {
         match self.from {
             From::Here(chunks) => ThreadStream {
@@ -55,16 +55,16 @@ impl ThreadStream {
         }
     }
 
-    /// Goes on at the piece of that number (as [`Trace::pieces`] counts them), forwards or back; beyond
-    /// the last is the end. A stream that runs ahead cannot be sent elsewhere: it goes on as it was.
+    /// Continues at the piece of that number (as [`Trace::pieces`] counts them), forwards or back; beyond the last is
+    /// the end. A stream that runs ahead ignores this.
     pub fn seek(&mut self, piece: usize) {
         if let From::Here(chunks) = &mut self.from {
             chunks.seek(piece);
         }
     }
 
-    /// Goes on in another thread's stream, at the piece of that number: one stream for many threads takes the memory of one.
-    /// A stream that runs ahead cannot be sent elsewhere: it goes on as it was.
+    /// Continues in another thread's stream, at the piece of that number: one stream for many threads takes the memory
+    /// of one. A stream that runs ahead ignores this.
     pub fn turn(&mut self, thread: ThreadId, piece: usize) {
         if let From::Here(chunks) = &mut self.from {
             chunks.thread = thread;
@@ -72,7 +72,7 @@ impl ThreadStream {
         }
     }
 
-    /// Number of the piece that comes next.
+    /// The number of the next piece.
     pub fn position(&self) -> usize {
         match &self.from {
             From::Here(chunks) => chunks.position(),
@@ -80,7 +80,7 @@ impl ThreadStream {
         }
     }
 
-    /// The parts that a salvaged trace turned out not to hold, so far.
+    /// The parts of a salvaged trace that were found missing so far.
     pub fn skipped(&self) -> &[Damage] {
         match &self.from {
             From::Here(chunks) => &chunks.skipped,
@@ -88,7 +88,7 @@ impl ThreadStream {
         }
     }
 
-    /// Bytes of memory that the stream keeps, its caller's batch not counted.
+    /// Bytes of memory that the stream keeps, without its caller's batch.
     pub fn memory(&self) -> usize {
         match &self.from {
             From::Here(chunks) => chunks.room.memory(),
@@ -119,7 +119,7 @@ impl Chunks {
         }
     }
 
-    /// Number of the chunk that comes next.
+    /// The number of the next chunk.
     pub(crate) fn position(&self) -> usize {
         self.next
     }
@@ -139,7 +139,7 @@ impl Chunks {
                     self.skipped.push(damage);
                 }
                 Err(error) => {
-                    // An error is the end: what came after it would not fit what came before.
+                    // An error is the end: later pieces would not fit the earlier ones.
                     self.next = usize::MAX;
                     batch.refs.clear();
                     batch.events.clear();
@@ -212,7 +212,7 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// If no thread can be had, the stream stays as it is.
+    /// If no thread can be started, the stream stays as it is.
     fn start(chunks: Chunks, depth: usize) -> From {
         let position = chunks.position();
         let (give, full) = sync_channel(depth);
@@ -263,7 +263,7 @@ impl ReadAhead {
     fn next(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
         let piece = match self.full.as_ref().map(Receiver::recv) {
             Some(Ok(piece)) => piece,
-            // The other thread has gone: it has sent the end, or it has failed without a word.
+            // The other thread has ended: it has sent the end, or it has panicked.
             _ => match self.thread.take().map(JoinHandle::join) {
                 Some(Err(_)) => Err(TraceError::Refused("the thread that reads the trace has failed".into())),
                 _ => Ok(Piece {
@@ -283,7 +283,7 @@ impl ReadAhead {
         };
         let used = std::mem::replace(batch, next);
         if let Some(empty) = &self.empty {
-            // With no place to put it back, its memory is freed.
+            // If there is no room, its memory is freed.
             let _ = empty.try_send(used);
         }
         Ok(true)
@@ -292,7 +292,7 @@ impl ReadAhead {
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        // Closing the channels is what ends the other thread.
+        // Closing the channels ends the other thread.
         self.full.take();
         self.empty.take();
         if let Some(thread) = self.thread.take() {

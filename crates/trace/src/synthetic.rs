@@ -1,8 +1,8 @@
-//! Made-up reference streams of known character, for tests and side-by-side measurements.
+//! Synthetic reference streams of known character, for tests and side-by-side measurements.
 //!
-//! Three kinds, each with one write in four references: [`Kind::Hot`] stays in 24 KiB,
-//! [`Kind::Mixed`] walks and returns and strays over 16 MiB, [`Kind::Random`] strays over 64 MiB.
-//! The same kind, seed and length give the same references on every machine.
+//! Three kinds, each with one write in four references: [`Kind::Hot`] stays in 24 KiB, [`Kind::Mixed`] combines a walk,
+//! repeated use and random accesses over 16 MiB, [`Kind::Random`] accesses 64 MiB at random. The same kind, seed and
+//! length give the same references on every machine.
 
 use crate::model::{Op, Ref, Site, SiteId};
 use crate::writer::Writer;
@@ -49,7 +49,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Its sites are made up, and added to `writer`.
+    /// Its sites are added to `writer`.
     pub fn new(kind: Kind, seed: u64, writer: &mut Writer) -> Stream {
         let sites = sites().map(|pair| pair.map(|site| writer.site(site)));
         Stream::with_sites(kind, seed, sites)

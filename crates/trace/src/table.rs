@@ -10,12 +10,12 @@ use crate::model::{
 };
 use crate::varint::{Cursor, put, put_signed};
 
-/// The rows that a Tables block adds. Of processes, threads and stacks the place in the table is their
-/// number, so the block gives the place of its first one.
+/// The rows that a Tables block adds. Processes, threads and stacks are numbered by their position in the table, so the
+/// block gives the position of its first one.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tables {
-    /// Replaces the Header block: an importer learns some of it at the end.
+    /// Replaces the Header block: an importer learns some facts at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<Header>,
     #[serde(skip_serializing_if = "nothing")]
@@ -26,7 +26,7 @@ pub struct Tables {
     pub first_thread: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Thread>,
-    /// Threads written before of which more is known now.
+    /// Threads written before, with new facts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub renamed: Vec<(u32, Thread)>,
     #[serde(skip_serializing_if = "nothing")]
@@ -45,7 +45,7 @@ pub struct Tables {
     pub paces: Vec<Pace>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mispredictions: Vec<Misprediction>,
-    /// `None`: nothing is known of where addresses come from.
+    /// `None`: the sources of addresses are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dependences: Option<Vec<Dependence>>,
 }
@@ -54,7 +54,7 @@ fn nothing(number: &usize) -> bool {
     *number == 0
 }
 
-/// More clocks of 1024 instructions, or mispredictions before 1024 references, are none.
+/// The largest valid number of clocks of 1024 instructions, or of mispredictions before 1024 references.
 const MOST: u32 = 1 << 20;
 
 impl Tables {
@@ -113,7 +113,7 @@ impl Tables {
         (!back.is_empty()).then_some((self, back))
     }
 
-    /// Takes in a later block; it must go on where this one ends. The error says what does not fit.
+    /// Adds a later block; it must continue where this one ends. The error says what does not fit.
     pub fn append(&mut self, mut more: Tables) -> Result<(), String> {
         let places = [
             (
@@ -190,7 +190,7 @@ impl Tables {
         }
     }
 
-    /// Checks that the sites that these tables name are below `sites`. With `mend`, rows that name others are left out.
+    /// Checks that the sites that these tables name are below `sites`. With `mend`, invalid rows are left out.
     pub fn check_sites(&mut self, sites: usize, mend: bool) -> Result<(), String> {
         fn keep<T>(list: &mut Vec<T>, mend: bool, what: &str, known: impl Fn(&T) -> bool) -> Result<(), String> {
             if mend {
@@ -222,7 +222,7 @@ impl Tables {
     }
 }
 
-/// Appends sites: program counter as difference to the one before, operation, bytes.
+/// Appends sites: program counter as difference to the previous one, operation, bytes.
 pub fn encode_sites(sites: &[Site], out: &mut Vec<u8>) {
     let mut before = 0u64;
     for site in sites {

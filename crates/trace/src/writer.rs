@@ -1,8 +1,8 @@
 //! Writing a trace.
 //!
-//! References and events are buffered by thread (references that come in runs are encoded at once) and
-//! leave as chunks; tables leave just before the
-//! first chunk that may need them, so that a file that ends early can still be read up to there.
+//! References and events are buffered by thread (references that come in runs are encoded at once) and written as
+//! chunks; tables are written just before the first chunk that may need them, so that a file that ends early can still
+//! be read up to there.
 
 mod loan;
 mod runs;
@@ -26,11 +26,11 @@ use crate::sink::{Job, Pipe, Sink, Spare};
 /// How a trace is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Encode, compress and write on a thread of its own.
+    /// Encode, compress and write on a separate thread.
     pub background: bool,
     /// zstd level.
     pub level: i32,
-    /// References that all threads' buffers hold together before the longest are written out.
+    /// References that all threads' buffers hold together before the longest are written.
     pub buffered_refs: usize,
 }
 
@@ -70,7 +70,7 @@ struct Buffer {
     first: u64,
     /// How many references `refs` had when it was lent out.
     lent: Option<usize>,
-    /// Holds the references instead, where they come in runs.
+    /// Holds the references instead, if they come in runs.
     coder: Option<Box<Coder>>,
     /// The coder's weight in [`Writer::buffered`].
     weight: usize,
@@ -84,7 +84,7 @@ impl Buffer {
         self.refs.len() + self.coder.as_ref().map_or(0, |coder| coder.encoded.refs)
     }
 
-    /// How many of these references the chunk takes, which has room for so many, and whether it is full then.
+    /// How many of these references fit into the chunk, which has this much room, and whether it is then full.
     fn fitting(&mut self, refs: &[Ref], room: usize) -> (usize, bool) {
         let most = room.min(refs.len());
         for (at, r) in refs[..most].iter().enumerate() {
@@ -102,10 +102,9 @@ impl Buffer {
 
 /// Writes a trace.
 ///
-/// The methods that name things (processes, threads, sites, stacks, tables) cannot fail; where one
-/// goes beyond the limits of the format, the next call of [`Writer::refs`], [`Writer::event`] or
-/// [`Writer::finish`] says so. A writer that is dropped without [`Writer::finish`] writes out what
-/// it holds, as far as it can.
+/// The methods that name things (processes, threads, sites, stacks, tables) cannot fail; if one exceeds the limits of
+/// the format, the next call of [`Writer::refs`], [`Writer::event`] or [`Writer::finish`] reports that. A writer that
+/// is dropped without [`Writer::finish`] writes its buffers, as far as possible.
 pub struct Writer {
     pipe: Pipe,
     options: Options,
@@ -121,7 +120,7 @@ pub struct Writer {
     /// Entries that the tables gained since they were last written.
     waiting: usize,
     order: Vec<Run>,
-    /// Chunks written since the schedule was.
+    /// Chunks written since the schedule was last written.
     unscheduled: u32,
     next_order: u64,
     open: bool,
@@ -230,7 +229,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Checks what an event names; the bytes that it may take in a chunk.
+    /// Checks the names in an event; returns the bytes that it may take in a chunk.
     fn event_bytes(&self, event: &Event) -> Result<usize, TraceError> {
         let fault = match event {
             Event::Alloc { stack, .. } | Event::Called { stack } if *stack as usize >= self.register.stacks() => {
@@ -251,7 +250,7 @@ impl Writer {
         Err(TraceError::Refused(format!("an event names {fault}")))
     }
 
-    /// Checks that the thread can be given references and events.
+    /// Checks that the thread can receive references and events.
     fn check(&self, thread: ThreadId) -> Result<(), TraceError> {
         self.register.check()?;
         let Some(buffer) = self.buffers.get(thread as usize) else {
@@ -265,7 +264,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Notes in the serial schedule who goes on.
+    /// Notes in the serial schedule which thread continues.
     fn run(&mut self, thread: ThreadId, refs: u64, events: u64) -> Result<(), TraceError> {
         self.check(thread)?;
         match self.order.last_mut() {
@@ -323,7 +322,7 @@ impl Writer {
             },
         };
         self.submit(job)?;
-        // A crash may cost the schedule of the last chunks, not that of the whole run.
+        // A crash may lose the schedule of the last chunks, not that of the whole run.
         self.unscheduled += 1;
         if self.unscheduled >= SCHEDULE_EVERY {
             self.schedule()
@@ -332,7 +331,7 @@ impl Writer {
         }
     }
 
-    /// All buffers together have become too long: writes out the longer ones, at least half of all.
+    /// All buffers together are too long: writes the longer ones, at least half of all.
     fn relieve(&mut self) -> Result<(), TraceError> {
         let fair = self.buffered / (2 * self.buffers.len());
         for thread in 0..self.buffers.len() {
@@ -359,7 +358,7 @@ impl Writer {
             Ok(Some(Spare::Encoded(encoded))) => self.encoded = Some(encoded),
             Ok(None) => {}
             Err(failure) => {
-                // The file cannot go on after a gap: everything else is refused.
+                // The file cannot continue after a gap: everything else is refused.
                 self.register.fail(&failure);
                 return Err(failure);
             }
@@ -367,7 +366,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes out all that is buffered; the trace can be read up to here whatever happens next.
+    /// Writes all buffers; the trace can be read up to here whatever happens next.
     pub fn flush(&mut self) -> Result<(), TraceError> {
         self.register.check()?;
         if let Some(thread) = self.buffers.iter().position(|b| b.lent.is_some()) {
@@ -429,7 +428,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.open {
-            // Nobody is left to report a failure to; the part that was written stays readable.
+            // There is no caller left to report a failure to; the written part stays readable.
             let _ = self.end();
         }
     }

@@ -91,9 +91,7 @@ pub enum Step<'a> {
 /// Errors: nothing can be built, or recorded; it was interrupted.
 pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, TruthError> {
     let mut truth = Truth {
-        about: asked
-            .measured
-            .map_or_else(|| about(asked), |before| before.about.clone()),
+        about: about(asked),
         ..Truth::default()
     };
     if asked.machine.is_some() {
@@ -345,8 +343,17 @@ fn next_of<'a, T>(next: &AtomicUsize, of: &'a [T]) -> Option<(usize, &'a T)> {
     of.get(at).map(|one| (at, one))
 }
 
-/// The machine at hand.
+/// The machine on which times were measured, and the one that is predicted on.
 fn about(asked: &Asked) -> TruthAbout {
+    let measured = asked.measured.map(|before| before.about.clone());
+    let mut about = measured.unwrap_or_else(|| at_hand(asked.rounds));
+    if let Some((name, _)) = asked.machine {
+        about.machine = name.to_string();
+    }
+    about
+}
+
+fn at_hand(rounds: u32) -> TruthAbout {
     let root = sys::Root::default();
     let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_string();
     let load = root.text("proc/loadavg").unwrap_or_default();
@@ -359,8 +366,8 @@ fn about(asked: &Asked) -> TruthAbout {
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
         kernel: first_line(root.text("proc/sys/kernel/osrelease").unwrap_or_default()),
         compiler: programs::call(std::process::Command::new("cc").arg("--version")).map_or(String::new(), first_line),
-        machine: asked.machine.map_or(String::new(), |(name, _)| name.to_string()),
-        rounds: asked.rounds,
+        machine: String::new(),
+        rounds,
         load: load
             .split_whitespace()
             .next()

@@ -1,4 +1,4 @@
-//! Conflicts: what would fit into the cache, and competes for a few of its sets.
+//! Conflicts: data that would fit into the cache, but competes for a few of its sets.
 
 use std::collections::HashSet;
 
@@ -8,9 +8,9 @@ use results::{Cause, CauseEvidence, CauseKind, ProgramChange, bytes, percent};
 use super::Finding;
 use super::view::View;
 
-/// Misses of which so large a part are conflicts are conflicts: the rest are what first uses and other data make of them.
+/// From this part of conflicts on, misses count as conflicts: first uses and other data cause the rest.
 const CONFLICTS: f64 = 0.3;
-/// A walk that comes to so small a part of the sets collides with itself.
+/// A walk that reaches at most this part of the sets collides with itself.
 const FEW: u64 = 4;
 /// Steps that are followed.
 const STEPS: u64 = 4096;
@@ -63,7 +63,7 @@ pub fn power_of_two(view: &View) -> Option<Finding> {
 /// Several arrays, or pages, at the same place of the cache.
 pub fn arrays(view: &View) -> Option<Finding> {
     let (cache, conflicts) = conflicts(view)?;
-    // A walk without a step has a cause that its author can change, wherever its pages are.
+    // The author can change a walk without a step, wherever its pages are.
     if !view.is_virtual(cache) && view.seen() && view.step().is_none() {
         return None;
     }
@@ -94,7 +94,7 @@ pub fn arrays(view: &View) -> Option<Finding> {
                 "{conflicts} of the {} misses are conflicts between pages that happen to be of one color",
                 cache.name
             ),
-            // Other colors are simulated by themselves.
+            // Other colors have their own simulations.
             None,
         ),
     })
@@ -119,8 +119,8 @@ fn conflicts<'a>(view: &View<'a>) -> Option<(&'a Cache, f64)> {
     (conflicts >= CONFLICTS).then_some((view.cache?, conflicts))
 }
 
-/// The number of sets that steps through memory reach, and the number of all sets. If pages are anywhere, a step that stays at
-/// one place of its page comes to that place of every color.
+/// How many sets steps through memory reach, and how many there are. If frames are arbitrary, a step that stays at one
+/// place of its page reaches that place of every color.
 fn covered(view: &View, cache: &Cache, step: u64) -> (u64, u64) {
     let page = view.machine.page_bytes;
     let sets = cache.sets();

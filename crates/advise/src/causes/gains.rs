@@ -1,4 +1,4 @@
-//! The gains of proposed changes: each is simulated, on the references that were recorded.
+//! The gains of proposed changes: each is simulated, on the recorded references.
 
 use std::cmp::Reverse;
 
@@ -12,18 +12,18 @@ use crate::settings::Settings;
 use crate::words::NOTHING;
 use crate::{basis, faults};
 
-/// Changes that are simulated, each a run over the whole trace without detail: those of the causes that cost most.
+/// How many changes are simulated, each in a run over the whole trace without detail: those of the costliest causes.
 const MOST: usize = 6;
 
 /// A change that was simulated, and its gain; `None`: it cannot be simulated.
 type Known = Vec<(Vec<ProgramChange>, Option<f64>)>;
 
-/// Simulates the changes of the worst causes under the baseline, puts down what each saves of the run time, and orders the
-/// causes by that: those whose cure saves most first, then those that wait longest.
+/// Simulates the changes of the worst causes under the baseline, stores what each saves of the run time, and orders the
+/// causes: first those whose cure saves most, then those that wait longest.
 ///
-/// A change that cannot be simulated (rows that are none of the data's, names that several things have) leaves its cause
-/// without a gain: the advice then is the rule's alone. One that seems to save more than is waited where it changes something
-/// is no change to propose.
+/// A change that cannot be simulated (rows that are none of the data's, ambiguous names) leaves its cause without a
+/// gain: the advice then relies on the rule only. A change that seems to save more than the waiting at the places that
+/// it changes is not proposed.
 pub fn gains(
     trace: &Trace,
     settings: &Settings,
@@ -51,7 +51,8 @@ pub fn gains(
             ..plain(config, policy)
         };
         match settings.simulate(trace, &changed) {
-            // Loops are longer than windows of a run: that another order of a piece of one gains nothing says nothing.
+            // Loops are longer than windows of a run: another order of a piece of a loop gains nothing, but that proves
+            // nothing.
             Ok(runs) => Ok(runs
                 .first()
                 .map(|run| {
@@ -64,7 +65,7 @@ pub fn gains(
             Err(error) => Err(error),
         }
     };
-    // Side by side, for none needs what another finds; but orders of the work take memory, and come one by one.
+    // In parallel, since they are independent; but orders of the work need memory, and run one by one.
     let one = |changes: &[ProgramChange]| Ok((changes.to_vec(), simulated(changes)?));
     let (orders, layouts): (Vec<_>, Vec<_>) = asked.into_iter().partition(|changes| changes.iter().any(is_order));
     let (orders, layouts): (Result<Known, SimError>, Result<Known, SimError>) = side_by_side(|| {
@@ -81,7 +82,7 @@ pub fn gains(
     };
     for cause in causes.iter_mut() {
         let most = most(cause, evidence, base);
-        // A change that seems to save more than the waiting time is no change that the program could have.
+        // A saving beyond the waiting time is no possible change of the program.
         let bounded = |gain: Option<f64>, change: &mut Option<String>| {
             let implausible = gain.is_some_and(|gain| gain > most + NOTHING);
             if implausible {
@@ -123,7 +124,7 @@ fn vary(trace: &Trace, settings: &Settings, config: &Config, policy: &PolicySpec
     }
 }
 
-/// A run that only tells how long it takes.
+/// A run that only measures time.
 fn plain(config: &Config, policy: &PolicySpec) -> Config {
     Config {
         policies: vec![policy.clone()],
@@ -139,8 +140,8 @@ fn is_order(change: &ProgramChange) -> bool {
     matches!(change, ProgramChange::Tile { .. } | ProgramChange::Interchange { .. })
 }
 
-/// The most that the cures of a cause can save, as a part of the run time: the waiting at the lines that they change, which
-/// are those of the loops that use the data. Another order of all that uses some data has to pay at its own line.
+/// The most that the cures of a cause can save, as a part of the run time: the waiting at the lines that they change,
+/// which are those of the loops that use the data. Another order of all uses of some data must pay off at its own line.
 fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
     let wall = base.time_ns.wall.max(1) as f64;
     if matches!(cause.kind, CauseKind::LateReuse | CauseKind::Bandwidth) {
@@ -154,7 +155,7 @@ fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
         .iter()
         .filter(|place| functions.contains(&place.function.as_str()));
     let waiting: u64 = touched.map(|place| place.stall_ns + place.tlb_ns).sum();
-    // Huge pages save faults, too.
+    // Huge pages also save faults.
     let huge = |changes: &[ProgramChange]| {
         changes
             .iter()
@@ -165,8 +166,9 @@ fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
     (waiting + faults) as f64 / wall
 }
 
-/// Of all ways to be rid of a cause, the one that saves most is its cure. If the cure cannot be simulated, and another one of
-/// the same cause can, it stays the first: the needs of the other (several chains, addresses known ahead) are not known here.
+/// Of all cures of a cause, the one that saves most comes first. If the first cannot be simulated, but another of the
+/// same cause can, it stays first: the requirements of the other (several chains, addresses known ahead) are unknown
+/// here.
 fn prefer(cause: &mut Cause) {
     let kind = cause.kind;
     if cause.simulated.is_empty() && cause.alternatives.iter().all(|other| other.kind == kind) {
@@ -202,7 +204,8 @@ fn of_colors(causes: &mut [Cause], best: Option<(&str, f64)>) {
     }
 }
 
-/// Runs work on threads of its own: those of the process's pool are gone in a forked child, which would wait for them for ever.
+/// Runs work on its own threads: those of the process's pool no longer exist in a forked child, which would wait for
+/// them for ever.
 pub fn side_by_side<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().build() {
         Ok(pool) => pool.install(work),

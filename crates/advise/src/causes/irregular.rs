@@ -1,4 +1,4 @@
-//! Walks without a pattern: pointers that are followed, or indices.
+//! Walks without a pattern: code that follows pointers or indices.
 
 use results::{CauseKind, ProgramChange, percent};
 use sim::Addresses;
@@ -7,17 +7,17 @@ use super::Finding;
 use super::prefetch::prefetch;
 use super::view::{View, in_bytes};
 
-/// A step that is so large a part of all is a pattern.
+/// A step with at least this part of all steps is a pattern.
 const FREQUENT: f64 = 0.5;
-/// So large a part of a line is as good as all.
+/// This part of a line counts as the whole line.
 const WHOLE: f64 = 0.9;
-/// So small a part of a line is little.
+/// Up to this part of a line counts as little.
 const LITTLE: f64 = 0.5;
 
 /// Chains that are simulated in turn, and iterations between a prefetch and its use.
 const CHAINS: u64 = 4;
 const AHEAD: u64 = 16;
-/// More arrays than this at one index are hardly one thing.
+/// More arrays than this at one index hardly belong together.
 const MEMBERS: usize = 16;
 
 const IN_ORDER: &str = "allocate the blocks in the order in which they are walked, or keep them in one array";
@@ -64,8 +64,8 @@ pub fn in_turn(view: &View, found: &Finding) -> Option<Finding> {
     })
 }
 
-/// Loads asked for ahead, if their addresses come from loads in no order. If these walk, or there are none, a processor
-/// that overlaps runs ahead by itself, and a prefetch only adds to its work.
+/// Loads prefetched ahead, if their addresses come from loads in random order. If these loads walk, or there are none,
+/// a processor that overlaps runs ahead by itself, and a prefetch only adds to its work.
 pub fn ahead(view: &View, found: &Finding) -> Option<Finding> {
     if !matches!(view.place.addresses, Addresses::Loaded(_)) || view.place.loaded_in_order {
         return None;
@@ -85,7 +85,7 @@ pub fn ahead(view: &View, found: &Finding) -> Option<Finding> {
     })
 }
 
-/// Arrays that are used at one index: parts of one block, or blocks of their own.
+/// Arrays that are used at one index: parts of one block, or separate blocks.
 pub fn same_index(view: &View) -> Option<Finding> {
     let frequent = view.place.steps.first().map_or(0.0, |step| step.share);
     let element_bytes = u64::from(view.place.access_bytes);
@@ -112,7 +112,7 @@ pub fn same_index(view: &View) -> Option<Finding> {
 fn in_one_block(view: &View, element_bytes: u64) -> Option<(String, ProgramChange)> {
     let apart = view.place.beside?.bytes.unsigned_abs();
     let what = &view.structure.what;
-    // Data in one line is together already.
+    // Data in one line already lies together.
     let far = apart > view.line_bytes && apart.is_multiple_of(element_bytes);
     (far && apart < what.bytes / what.blocks.max(1)).then(|| {
         let change = ProgramChange::Interleave {
@@ -125,7 +125,7 @@ fn in_one_block(view: &View, element_bytes: u64) -> Option<(String, ProgramChang
     })
 }
 
-/// The same of other blocks: of the same structure, or of others. Whichever of the arrays is asked, the change is the same.
+/// The same for other blocks: of the same structure, or of others. The change is the same for each of the arrays.
 fn in_several(view: &View, element_bytes: u64) -> Option<(String, ProgramChange)> {
     let what = &view.structure.what;
     let of_it = view.place.arrays.clamp(1, what.blocks.max(1));
@@ -149,7 +149,7 @@ fn in_several(view: &View, element_bytes: u64) -> Option<(String, ProgramChange)
 
 pub fn irregular(view: &View) -> Option<Finding> {
     let frequent = view.place.steps.first().map_or(0.0, |step| step.share);
-    // If a line is used whole, no order uses more of it.
+    // If a line is used completely, no order uses more of it.
     let whole = view.used().is_some_and(|used| used >= WHOLE * view.line_bytes as f64);
     if !view.seen() || frequent >= FREQUENT || whole {
         return None;

@@ -5,10 +5,10 @@ use results::{CauseEvidence, CauseKind, ProgramChange, bytes, count, percent};
 use super::Finding;
 use super::view::View;
 
-/// So small a part of a page is little.
+/// Up to this part of a page counts as little.
 const LITTLE: f64 = 0.25;
 
-/// Its pages as huge ones.
+/// The change to huge pages.
 fn huge_pages(view: &View) -> Vec<ProgramChange> {
     vec![ProgramChange::HugePages {
         data: Some(view.structure.what.name.clone()),

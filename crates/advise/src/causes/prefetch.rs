@@ -1,10 +1,10 @@
-//! Decides if prefetches help a walk: by hardware, by instructions of the program, or not at all.
+//! Decides whether prefetches help a walk: by hardware, by instructions of the program, or not at all.
 
 use sim::Addresses;
 
 use super::view::View;
 
-/// In words; `None` if the walk has no step and nothing says where its addresses come from.
+/// In words; `None` if the walk has no step and the source of its addresses is unknown.
 pub fn prefetch(view: &View) -> Option<String> {
     match (&view.place.addresses, view.step()) {
         (Addresses::Chased, _) => Some(
@@ -47,7 +47,7 @@ pub fn prefetch(view: &View) -> Option<String> {
     }
 }
 
-/// True if a prefetcher of the machine follows steps of so many bytes, over pages.
+/// True if a prefetcher of the machine follows steps of this many bytes, across pages.
 fn follows(view: &View, step: i64) -> bool {
     let mut strides = view.machine.caches.iter().filter_map(|cache| cache.prefetch?.stride);
     strides.any(|stride| step.unsigned_abs() <= stride.bytes)

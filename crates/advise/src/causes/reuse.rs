@@ -6,11 +6,11 @@ use super::Finding;
 use super::prefetch::prefetch;
 use super::view::View;
 
-/// Misses of which so large a part are first uses are first uses.
+/// From this part of first uses on, misses count as first uses.
 const FIRST: f64 = 0.5;
-/// So large a part of a line is as good as all.
+/// This part of a line counts as the whole line.
 const WHOLE: f64 = 0.75;
-/// A cache is enough within which so large a part of the reuses comes.
+/// A cache is large enough if at least this part of the reuses falls within it.
 const ENOUGH: f64 = 0.9;
 
 /// True if most misses are first uses.
@@ -18,7 +18,7 @@ pub fn is_first(view: &View) -> bool {
     view.classes[0] >= FIRST
 }
 
-/// True if memory gives line after line, and all of each line is used: no layout makes it give less.
+/// True if memory delivers line after line, and each line is used completely: no layout reduces that.
 fn is_streamed(view: &View) -> bool {
     let in_order = view
         .step()

@@ -1,14 +1,14 @@
-//! Lines that threads take from one another: locks, different data in one line, and data that is shared.
+//! Lines that threads take from each other: locks, different data in one line, and shared data.
 
 use results::{CauseKind, ProgramChange, percent};
 
 use super::Finding;
 use super::view::View;
 
-/// So large a part of the waiting, or of the misses, makes it the cause.
+/// The part of the waiting, or of the misses, that makes it the cause.
 const MOST: f64 = 0.5;
 
-/// Words of a lock: nothing to be laid out differently.
+/// Words of a lock: no layout helps.
 pub fn lock(view: &View) -> Option<Finding> {
     let part = view.place.of_locks_ns as f64 / view.place.stall_ns.max(1) as f64;
     if part < MOST {
@@ -33,7 +33,7 @@ pub fn shared(view: &View) -> Option<Finding> {
     if truly + falsely < MOST {
         return None;
     }
-    // False sharing can be mended by layout, and is named if it is a good part of both.
+    // Layout can cure false sharing, so it is named if it is a considerable part of both.
     let (kind, why, change) = match falsely > 0.5 * truly {
         true => (
             CauseKind::FalseSharing,
@@ -62,7 +62,7 @@ pub fn shared(view: &View) -> Option<Finding> {
     })
 }
 
-/// Each accessed field, in a line of its own.
+/// Each accessed field, in its own line.
 fn separated(view: &View) -> Vec<ProgramChange> {
     let element_bytes = u64::from(view.place.access_bytes);
     let change = (1..view.line_bytes)

@@ -1,5 +1,5 @@
-//! How much a gain hangs on what nobody knows: which frames the system gives, what neighbors leave of the last cache, how fast
-//! memory is.
+//! How much a gain depends on unknown conditions: the frames that the system gives, what neighbours leave of the last
+//! cache, the speed of memory.
 
 use machine::Machine;
 use rayon::prelude::*;
@@ -12,26 +12,27 @@ use crate::faults;
 use crate::settings::Settings;
 use crate::words::saved;
 
-/// Changes that are looked at so: as many as an advice prints.
+/// How many changes are varied: as many as an advice prints.
 const MOST: usize = 3;
-/// Measured or published, memory is taken to be so many times as slow or as fast.
+/// Measured or published, memory is assumed this many times as slow or as fast.
 const MEMORY: f64 = 1.25;
 
 /// The least and the most that changes save.
 pub type Varied = Vec<(Vec<ProgramChange>, [f64; 2])>;
 
-/// The least and the most that each of the best changes saves where frames and machine are a little different, the gain itself included.
+/// The least and the most that each of the best changes saves with slightly different frames and machine, including the
+/// gain itself.
 ///
 /// `gains`: what changes gain, of any order. Three variations: other frames; half of the last cache, and slower memory; faster memory.
 pub fn varied(trace: &Trace, settings: &Settings, config: &Config, gains: &[(Vec<ProgramChange>, f64)]) -> Varied {
     let mut best: Vec<&(Vec<ProgramChange>, f64)> = gains.iter().collect();
     best.sort_by(|a, b| b.1.total_cmp(&a.1));
     best.truncate(MOST);
-    // Without a core times compare placements, and are no times.
+    // Without a core, times only compare placements.
     if best.is_empty() || config.machine.core.is_none() {
         return Vec::new();
     }
-    // A machine that is a little smaller may have no room for the program: then this says nothing.
+    // A slightly smaller machine may have no room for the program: then this shows nothing.
     let time = |config: &Config, changes: &[ProgramChange]| -> Option<Time> {
         let config = Config {
             changes: changes.to_vec(),

@@ -1,13 +1,13 @@
-//! A line of the source and the structure that it waits for, as the rules look at them.
+//! A source line and the structure that it waits for, as the rules see them.
 
 use machine::{Cache, Index, Kind, Machine};
 use results::{AddressSource, CLASSES, CauseEvidence, FieldUse, StructureKind};
 use sim::structures::Description;
 use sim::{Addresses, Evidence, Place, Step, StructureEvidence};
 
-/// A step is the walk's that is so large a part of all: in a loop over rows of three elements and more it is.
+/// A step with at least this part of all steps is the walk's: in a loop over rows of three or more elements it is.
 pub const DOMINANT: f64 = 0.6;
-/// Steps that must have been seen for a word on them.
+/// How many steps must have been seen for a statement about them.
 const SEEN: u64 = 32;
 
 pub struct View<'a> {
@@ -45,7 +45,7 @@ impl<'a> View<'a> {
             let of = place.caches.iter().find(|of| of.name == data[at].name);
             of.map(|of| (of.misses, of.totals().classes))
         };
-        // Misses of a level that the next one served, at the next one's price.
+        // Misses of a level that the next one served, at the next one's cost.
         let cost = |at: usize| {
             let (missed, _) = misses(at).unwrap_or_default();
             let beyond = if at + 1 < data.len() {
@@ -77,12 +77,12 @@ impl<'a> View<'a> {
         self.place.steps.first().copied().filter(|step| step.share >= DOMINANT)
     }
 
-    /// True if enough of its steps was seen to trust [`View::step`] when it says that there is none.
+    /// True if enough of its steps were seen to trust a [`View::step`] of `None`.
     pub fn seen(&self) -> bool {
         self.place.steps_seen >= SEEN
     }
 
-    /// Bytes of a line that are used from one time that it comes to the next, where it matters.
+    /// Bytes of a line that are used from one fetch to the next, if that matters.
     pub fn used(&self) -> Option<f64> {
         match self.outermost {
             true => self.place.used_far.or(self.place.used_near),
@@ -139,7 +139,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same with the known facts about elements.
+    /// The same with the known properties of elements.
     pub fn evidence_of_elements(&self) -> CauseEvidence {
         let fields = self.place.fields.iter().map(|field| FieldUse {
             offset: field.offset,
@@ -161,7 +161,7 @@ fn can_change(what: &Description) -> bool {
     matches!(what.kind, Array | Heap | Symbol)
 }
 
-/// Bytes in words, with one digit where they are no whole number.
+/// Bytes in words, with one decimal if they are not whole.
 pub fn in_bytes(bytes: f64) -> String {
     match bytes {
         bytes if (bytes - bytes.round()).abs() < 0.05 => format!("{bytes:.0}"),

@@ -7,25 +7,26 @@ use super::Finding;
 use super::prefetch::prefetch;
 use super::view::{View, in_bytes};
 
-/// So small a part of a line is little: to bring whole lines costs twice the need.
+/// Up to this part of a line counts as little: fetching whole lines costs twice the need.
 const LITTLE: f64 = 0.5;
-/// The rest is used later where so many times as much of a line is used in the end.
+/// The rest counts as used later if this many times as much of a line is used in the end.
 const LATER: f64 = 2.0;
-/// A walk takes at least so many steps from the beginning of the data to its end.
+/// A walk takes at least this many steps from the beginning of the data to its end.
 const FEW: u64 = 8;
-/// A field with so small a part of the accesses that the most accessed one has is cold.
+/// A field with up to this part of the most accessed field's accesses is cold.
 const COLD: f64 = 0.1;
-/// Fields that are named at most.
+/// The most fields that are named.
 const NAMED: usize = 4;
 
-/// A walk that comes back for the rest of each line: in the wrong direction.
+/// A walk that returns for the rest of each line: in the wrong direction.
 pub fn across(view: &View) -> Option<Finding> {
     let step = view.step()?.bytes;
-    // The nearest cache loses the line first; where a further one has it still, the walk waits for that one.
+    // The nearest cache loses the line first; if a further one still has it, the walk waits for that one.
     let used = view.place.used_near.or(view.used())?;
     let own = view.place.used_own?;
     let comes_back = used <= LITTLE * view.line_bytes as f64 && own >= LATER * used;
-    // A step of a good part of the data is no walk: an address computed of a key (a hash) steps so, and wraps around.
+    // A step of a large part of the data is no walk: an address computed from a key (a hash) steps like this, and wraps
+    // around.
     let few = step.unsigned_abs().saturating_mul(FEW) > view.structure.what.bytes && view.structure.what.bytes > 0;
     if step.unsigned_abs() < view.line_bytes || !comes_back || few {
         return None;
@@ -50,8 +51,8 @@ pub fn across(view: &View) -> Option<Finding> {
     })
 }
 
-/// The loops around the line interchanged, or around a place that has no name. A function without lines may have several loops:
-/// there the array is stored the other way round.
+/// The loops around the line interchanged, or around a place without a name. A function without lines may have several
+/// loops: there the array is transposed instead.
 fn interchanged(view: &View, step: u64) -> Vec<ProgramChange> {
     let nameless = || Some(view.place.function.clone()).filter(|function| function.contains("+0x"));
     if let Some(line) = view.source().or_else(nameless) {
@@ -68,10 +69,10 @@ fn interchanged(view: &View, step: u64) -> Vec<ProgramChange> {
     change.into_iter().collect()
 }
 
-/// Elements of which little is needed, by this code or by any.
+/// Elements of which this code, or any code, needs little.
 pub fn fields(view: &View) -> Option<Finding> {
     let (step, used) = thin(view)?;
-    // Shorter steps do not leave anything out: the walk jumps.
+    // Shorter steps skip nothing: the walk must jump.
     if step.unsigned_abs() < 2 * u64::from(view.place.access_bytes) {
         return None;
     }
@@ -102,13 +103,13 @@ pub fn fields(view: &View) -> Option<Finding> {
             CauseKind::UnusedFields,
             format!("steps of {step} bytes use {needed} of {line} bytes of each line; the rest is not used"),
             one_array(&hot),
-            // A change that is not proposed is not simulated either.
+            // A change that is not proposed is not simulated.
             one_array(&hot).map_or_else(Vec::new, |_| vec![hot]),
         ),
     })
 }
 
-/// The used bytes, in an array of their own. `None` for a single byte: an array of characters has no elements to split.
+/// The used bytes, in their own array. `None` for a single byte: an array of characters has no elements to split.
 fn one_array(hot: &[ElementField]) -> Option<String> {
     match hot {
         [one] if one.bytes <= 1 => None,
@@ -120,15 +121,15 @@ fn one_array(hot: &[ElementField]) -> Option<String> {
     }
 }
 
-/// The step, and the bytes used of a line, where these are few.
+/// The step, and the used bytes of a line, if these are few.
 fn thin(view: &View) -> Option<(i64, f64)> {
     let used = view.used()?;
     let step = view.step()?.bytes;
     (used <= LITTLE * view.line_bytes as f64).then_some((step, used))
 }
 
-/// The fields that are accessed much, each by itself; where accesses overlap (a whole element is filled at once), those
-/// that are more frequent.
+/// The frequently accessed fields, each separately; if accesses overlap (a whole element is filled at once), the more
+/// frequent ones.
 fn apart(fields: &[ElementField]) -> Vec<Vec<ElementField>> {
     let mut by_share: Vec<ElementField> = much_used(fields).copied().collect();
     by_share.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.offset.cmp(&b.offset)));
@@ -145,7 +146,7 @@ fn apart(fields: &[ElementField]) -> Vec<Vec<ElementField>> {
     kept.into_iter().map(|field| vec![field]).collect()
 }
 
-/// Each group of fields in an array of its own, and the rest in another.
+/// Each group of fields in its own array, and the rest in another.
 fn split(view: &View, step: u64, groups: Vec<Vec<ElementField>>) -> Option<ProgramChange> {
     let field = |field: &ElementField| Field {
         offset: field.offset,
@@ -168,7 +169,7 @@ fn much_used(fields: &[ElementField]) -> impl Iterator<Item = &ElementField> {
     fields.iter().filter(move |field| field.share > COLD * most)
 }
 
-/// The bytes that are accessed much: accesses that overlap are to one field.
+/// The frequently accessed bytes: accesses that overlap are to one field.
 fn merged(fields: &[ElementField]) -> Vec<ElementField> {
     let mut hot: Vec<ElementField> = much_used(fields).copied().collect();
     hot.sort_by_key(|field| (field.offset, field.bytes));

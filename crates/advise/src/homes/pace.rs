@@ -1,23 +1,23 @@
-//! Settings of policies that suit the run at hand.
+//! Settings of policies that suit the current run.
 //!
-//! The paper counts 128 misses in 100 ms before it moves a page, and Linux looks at pages once a second at most. A run of some
-//! milliseconds ends before either has begun. So the times become parts of the run, and a page moves once it has cost as much
-//! as moving it does (rent or buy: at most twice what the best choice in hindsight costs).
+//! The paper counts 128 misses in 100 ms before it moves a page, and Linux scans pages once a second at most. A run of
+//! some milliseconds ends before either has begun. So the times become parts of the run, and a page moves once it has
+//! cost as much as moving it does (rent or buy: at most twice the cost of the best choice in hindsight).
 
 use machine::Machine;
 use policy::Name;
 use results::{Outcome, time};
 use sim::Costs;
 
-/// A run is simulated with intervals as they are if it holds so many; else an interval is such a part of it.
+/// A run with at least this many intervals keeps them; else an interval is this fraction of the run.
 const INTERVALS: u64 = 8;
-/// The kernel's shortest time between scans, and the paper's time after which misses are counted anew.
+/// The kernel's shortest time between scans, and the paper's time between resets of miss counts.
 const SCAN_NS: u64 = 1_000_000_000;
 const RESET_NS: u64 = 100_000_000;
 /// The paper's trigger: a page never waits for more misses.
 const TRIGGER: f64 = 128.0;
 
-/// How a policy is set, and that in words.
+/// A policy's settings, and their description.
 #[derive(Clone, Default)]
 pub struct Pace {
     pub sets: Vec<String>,
@@ -52,7 +52,8 @@ pub fn moving(policy: &Name, machine: &Machine, costs: &Costs, base: &Outcome) -
     }
 }
 
-/// For policies that copy pages, as a program does it that hands data over: copies are made soon, once, and stay, whoever wrote before.
+/// For policies that copy pages, for a program that hands data over: copies are made early, once, and stay, whichever
+/// thread wrote before.
 pub fn handed_over(policy: &Name, machine: &Machine, costs: &Costs, base: &Outcome) -> Pace {
     let reset = base.time_ns.wall.saturating_mul(2).max(RESET_NS);
     let trigger = trigger(machine, costs);

@@ -14,7 +14,7 @@ use crate::names::outcome_of;
 use crate::settings::Settings;
 use crate::words::saved;
 
-/// The remedy by which data is filled by its users.
+/// The remedy in which its users fill the data.
 pub const FORETOLD: &str = "each page where it is used most";
 
 /// The request.
@@ -105,7 +105,7 @@ impl Remedies<'_> {
         Ok(all)
     }
 
-    /// The name of a remedy, and the way to have it.
+    /// The name of a remedy, and how to apply it.
     fn words(&self, home: Later) -> (&'static str, String) {
         const RUN: &str = "domicile run --policy migrate -- PROGRAM";
         const HAND_OVER: &str = "in the program, hand that data over by domicile_replicated_create() of domicile.h";
@@ -129,7 +129,7 @@ impl Remedies<'_> {
         let (Some(middle), Some(last)) = (stream.misses.get(half), stream.misses.last()) else {
             return Ok(HashMap::new());
         };
-        // Which pages are touched again the kernel sees, and a stream of misses does not.
+        // The kernel sees which pages are touched again, and a stream of misses does not show that.
         let asked = further
             .policies
             .iter()
@@ -157,8 +157,8 @@ impl Remedies<'_> {
             .collect())
     }
 
-    /// The program on the cpus and the memory of one node; `None` if a node alone is no machine that can be described, or
-    /// has too little memory.
+    /// The program on the cpus and the memory of one node; `None` if a single node is no valid machine, or has too
+    /// little memory.
     fn bound(&self, config: &Config) -> Result<Option<Outcome>, SimError> {
         let mut node: Machine = config.machine.clone();
         node.cpus /= node.memory.nodes;
@@ -196,10 +196,10 @@ fn remedy(base: &Outcome, outcome: &Outcome, name: &str, how: String, pace: Pace
     }
 }
 
-/// The line that touches what others use, if there is one.
+/// The line that touches data of other threads first, if there is one.
 fn touch_there(structures: &[RemoteStructure]) -> String {
     let bind = "bind each part to its users' node (mbind(2), numa_tonode_memory(3))";
-    // A stack is its own thread's to touch, and files and the allocator's memory are filled by no line of the program.
+    // Only its own thread touches a stack, and no line of the program fills files and the allocator's memory.
     let misplaced = |structure: &&RemoteStructure| {
         let own = matches!(
             structure.kind,

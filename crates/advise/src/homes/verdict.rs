@@ -4,7 +4,7 @@ use results::{HomesAdvice, HomesRemedy, Outcome, RemoteReason, percent, time};
 
 use crate::words::NOTHING;
 
-/// The remote data and the reason; the remedy that helps most, and if that lasts.
+/// The remote data and the reason; the best remedy, and whether it lasts.
 pub fn of(advice: &HomesAdvice, base: &Outcome) -> String {
     if advice.remote_share < NOTHING {
         return format!(
@@ -31,7 +31,7 @@ pub fn of(advice: &HomesAdvice, base: &Outcome) -> String {
         }
         text += ".";
     }
-    // Remedies are compared with what can be done today on their side: the best, and the best that changes no program.
+    // Remedies are listed with the options available today: the best, and the best without changes of the program.
     let best = advice.remedies.iter().max_by(|a, b| a.gain.total_cmp(&b.gain));
     match best.filter(|best| best.gain >= NOTHING) {
         None => text += " Nothing that was simulated to bring it near gains anything over the whole run.",

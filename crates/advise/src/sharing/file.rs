@@ -1,12 +1,12 @@
-//! The placements of an advice as `domicile run --placement` takes them.
+//! The placements of an advice in the form that `domicile run --placement` reads.
 
 use results::{Placement, PlacementThread, PlacementWay, SharingAdvice, ThreadPlacement};
 
 use super::IN_ORDER;
 use super::forms::kept;
 
-/// All placements that were simulated. `arguments`: the program's, in the run that was recorded. `numbers`: Linux's numbers of the
-/// machine's cpus, where these are known. Error: why there is no such file, and what to do.
+/// All simulated placements. `arguments`: the program's, in the recorded run. `numbers`: Linux's numbers of the
+/// machine's cpus, if known. Error: why there is no such file, and what to do.
 pub fn placement(
     advice: &SharingAdvice,
     arguments: &[String],
@@ -39,7 +39,7 @@ pub fn placement(
         cpus.sort_unstable();
         cpus
     };
-    // If two ways are the same, one is enough: others are compared with the order of the simulation.
+    // If two ways are equal, one is enough: others are compared with the order of the simulation.
     let in_order = advice.placement(IN_ORDER).map(|way| &way.cpus);
     let is_other = |at: usize, way: &ThreadPlacement| {
         let before = &advice.placements[..at];

@@ -1,9 +1,9 @@
-//! A placement as schedulers take it: commands of taskset, control groups with cpusets, systemd slices, layers of
-//! scx_layered.
+//! A placement in the forms that schedulers read: commands of taskset, control groups with cpusets, systemd slices,
+//! layers of scx_layered.
 //!
-//! A placement is of threads of a run that is over. The text finds those of the next run by the things that stay: the order in
-//! which a process starts its threads (their ids ascend), the names of threads, and the names of programs. Each thread may use
-//! all cpus under its cache. Cpus have the numbers of the machine's description.
+//! A placement is for threads of a finished run. The text identifies those of the next run by stable properties: the
+//! order in which a process starts its threads (their ids ascend), the names of threads, and the names of programs.
+//! Each thread may use all cpus under its cache. Cpus have the numbers of the machine's description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -24,14 +24,14 @@ pub enum PlacementForm {
     ScxLayered,
 }
 
-/// Layers that scx_layered has room for (`MAX_LAYERS`), of which one is everybody else's.
+/// The most layers in scx_layered (`MAX_LAYERS`), including one for everything else.
 const LAYERS: usize = 16;
 /// Alternatives that match a layer (`MAX_LAYER_MATCH_ORS`).
 const ALTERNATIVES: usize = 32;
 /// Bytes of a thread's name that Linux keeps.
 const COMM: usize = 15;
 
-/// A thread of the run, and how the next run's is found.
+/// A thread of the run, and how to find the next run's.
 struct Member<'a> {
     thread: &'a SharingThread,
     /// Its process's place among those of the trace, and its own among the process's threads; from 1.
@@ -40,7 +40,7 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Its name, as far as Linux keeps it; of a thread that was given none, its program's.
+    /// Its name, as far as Linux keeps it; for an unnamed thread, its program's.
     fn comm(&self) -> &str {
         match self.thread.name.is_empty() {
             true => self.pcomm(),
@@ -75,7 +75,7 @@ impl Placed<'_> {
     }
 }
 
-/// The fastest placement in a form; why it cannot be, and what to do.
+/// The fastest placement in a form. Error: why it is impossible, and what to do.
 pub fn placement_text(advice: &SharingAdvice, form: PlacementForm) -> Result<String, String> {
     if advice.graph.left_out > 0 {
         return Err(format!(
@@ -188,7 +188,7 @@ fn script(placed: &[Placed], function: &str) -> String {
     text
 }
 
-/// Slices: of systemd's, a process is in one only.
+/// Systemd slices: a process is only in one.
 fn systemd(placed: &[Placed]) -> Result<String, String> {
     let mut cache_of: BTreeMap<usize, u32> = BTreeMap::new();
     for placed in placed {
@@ -221,7 +221,7 @@ fn systemd(placed: &[Placed]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Layers of scx_layered: threads are told by the beginnings of their and their programs' names.
+/// Layers of scx_layered: threads are identified by the beginnings of their and their programs' names.
 fn layered(placed: &[Placed]) -> Result<String, String> {
     if placed.len() >= LAYERS {
         return Err(format!(
@@ -254,7 +254,7 @@ fn layered(placed: &[Placed]) -> Result<String, String> {
                 .flat_map(|(_, names)| names)
         };
         for (program, name) in own {
-            // A whole program, where no other layer has a thread of one that is called so.
+            // A whole program, if no other layer has a thread of a program with such a name.
             if !others().any(|(other, _)| other.starts_with(program.as_str())) {
                 let all = vec![json!({"PcommPrefix": program})];
                 if !matches.contains(&all) {

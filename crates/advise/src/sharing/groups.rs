@@ -1,9 +1,9 @@
-//! Groups of threads that belong under one cache: greedy clustering of the graph of their sharing.
+//! Groups of threads that belong under one cache: greedy clustering of the sharing graph.
 //!
-//! Each thread begins as a group of its own. Again and again the two groups become one that share most, on average over the
-//! pairs of their threads: agglomerative clustering by average linkage, over what Tam, Azimi and Stumm ("Thread Clustering:
-//! Sharing-Aware Scheduling on SMP-CMP-SMT Multiprocessors", EuroSys 2007) sampled and clustered. The sharing of two threads is
-//! the sum of their misses and the lines that both touched. Two groups stay apart if
+//! Each thread begins as its own group. Repeatedly, the two groups that share most are merged, on average over the
+//! pairs of their threads: agglomerative clustering by average linkage, over what Tam, Azimi and Stumm ("Thread
+//! Clustering: Sharing-Aware Scheduling on SMP-CMP-SMT Multiprocessors", EuroSys 2007) sampled and clustered. The
+//! sharing of two threads is the sum of their misses and the lines that both touched. Two groups stay apart if
 //!
 //! - they have more threads than a cache's part of them;
 //! - each fits a cache, and both together do not;
@@ -11,14 +11,14 @@
 //!   happen to know;
 //! - their average is less than a hundredth of the most that two threads share.
 //!
-//! Equals are decided by the lowest threads, so the same graph gives the same groups.
+//! The lowest threads decide between equals, so the same graph gives the same groups.
 
 use results::{SharingGraph, SharingGroup};
 use sim::{Sharing, ThreadSet};
 
-/// Of the most that two threads share; less is chance.
+/// As a part of the most that two threads share; less is chance.
 const CHANCE: f64 = 0.01;
-/// Of what threads of a group share; less is another group.
+/// As a part of what threads of a group share; less is another group.
 const OTHERS: f64 = 1.0 / 3.0;
 
 struct Group {
@@ -26,12 +26,12 @@ struct Group {
     set: ThreadSet,
     /// Bytes that any of them touched.
     bytes: u64,
-    /// The sharing of its pairs, in all.
+    /// The total sharing of its pairs.
     within: u64,
 }
 
 impl Group {
-    /// On average over its pairs; `None` of one thread.
+    /// The average over its pairs; `None` for one thread.
     fn cohesion(&self) -> Option<f64> {
         let threads = self.threads.len() as f64;
         (self.threads.len() > 1).then(|| self.within as f64 / (threads * (threads - 1.0) / 2.0))
@@ -42,7 +42,7 @@ impl Group {
 pub fn groups(sharing: &Sharing, most: usize, capacity: u64) -> Vec<SharingGroup> {
     let graph = &sharing.graph;
     let count = graph.threads.len();
-    // The sharing of each two groups, by the place of the groups.
+    // The sharing of each two groups, by the groups' positions.
     let mut shared = vec![vec![0u64; count]; count];
     for edge in &graph.edges {
         let weight = edge.misses + edge.bytes / graph.line_bytes.max(1);
@@ -99,7 +99,7 @@ pub fn groups(sharing: &Sharing, most: usize, capacity: u64) -> Vec<SharingGroup
     found
 }
 
-/// The two groups that become one next, by their places, the lower one first.
+/// The next two groups to merge, by their positions, the lower one first.
 fn next(
     groups: &[Option<Group>],
     shared: &[Vec<u64>],

@@ -1,15 +1,15 @@
-//! On which cpus threads begin: in their order, groups each under a cache of its own, or spread over all caches.
+//! The cpus on which threads begin: in order, each group under its own cache, or spread over all caches.
 
 use results::SharingGroup;
 
-/// The caches that threads are placed under: `count` of them, each for `cpus` cpus that follow each other.
+/// The caches that threads are placed under: `count` of them, each for `cpus` consecutive cpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
     pub count: u32,
     pub cpus: u32,
 }
 
-/// As the simulator does by itself: each thread on the next cpu.
+/// The simulator's default: each thread on the next cpu.
 pub fn in_order(threads: u32, caches: Caches) -> Vec<u32> {
     (0..threads)
         .map(|thread| thread % (caches.count * caches.cpus))
@@ -22,8 +22,7 @@ pub fn spread(threads: u32, caches: Caches) -> Vec<u32> {
     (0..threads).map(cpu).collect()
 }
 
-/// Each group, those with most threads first, under the cache that has most room left, the first of equals; says so in the
-/// groups.
+/// Each group, the largest first, under the cache with most room left, the first of equals; stores that in the groups.
 pub fn grouped(threads: u32, groups: &mut [SharingGroup], caches: Caches) -> Vec<u32> {
     let mut placed = in_order(threads, caches);
     let mut taken = vec![0u32; caches.count as usize];

@@ -5,9 +5,9 @@ use results::{SharingAdvice, SharingGroup, percent};
 use super::{GROUPED, IN_ORDER, SPREAD, matters};
 use crate::words::{NOTHING, list, saved};
 
-/// Groups that are named; the others are in the tables.
+/// How many groups are named; the others are in the tables.
 const NAMED: usize = 4;
-/// Data that is named, each with so large a part of the misses at least.
+/// How many data structures are named, and the least part of the misses for each.
 const DATA: usize = 3;
 const SEEN: f64 = 0.01;
 
@@ -26,7 +26,7 @@ pub fn of(advice: &SharingAdvice) -> String {
         };
         (gain >= NOTHING).then(|| (percent(gain), known))
     };
-    // Ways that are equal by the number that is printed stand together.
+    // Ways with equal printed numbers are listed together.
     let mut gains: Vec<(String, Vec<&str>)> = Vec::new();
     for (gain, than) in [IN_ORDER, GROUPED, SPREAD].into_iter().filter_map(against) {
         match gains.iter_mut().find(|(known, _)| *known == gain) {
@@ -95,7 +95,7 @@ pub fn threads(of: &[u32]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// The data with most misses of sharing.
+/// The data with most sharing misses.
 fn shared_data(advice: &SharingAdvice) -> String {
     let mut misses: Vec<(&str, u64)> = Vec::new();
     for structure in advice.graph.edges.iter().flat_map(|edge| &edge.structures) {

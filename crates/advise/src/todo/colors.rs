@@ -15,8 +15,7 @@ pub fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
         let action = format!("domicile run --slots {name} -- PROGRAM (`--write-slots {name}` writes the plan)");
         ("cache-slots", slots.gain, slots.verdict.clone(), action)
     });
-    // Arrays are colored where a program's parallel loops are described: in a program with one thread there is nothing to
-    // describe.
+    // Arrays are colored if a program's parallel loops are described: a program with one thread has none to describe.
     let described = advice.cdpc.as_ref().is_some_and(|cdpc| cdpc.hints.loops > 0);
     let named = recolored(advice, base).filter(|_| advice.trace.threads > 1 || described);
     let best = named.max_by(|a, b| basis::gain(base, a.1).total_cmp(&basis::gain(base, b.1)));
@@ -62,7 +61,7 @@ pub fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
     })
 }
 
-/// The simulated runs that differ from the baseline in the colors of pages alone, with the color's name.
+/// The simulated runs that differ from the baseline only in the colors of pages, with the color's name.
 pub fn recolored<'a>(advice: &'a Advice, base: &'a Outcome) -> impl Iterator<Item = (&'static str, &'a Outcome)> {
     let now = part(base, Kind::Color);
     let same_but_color =

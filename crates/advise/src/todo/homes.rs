@@ -25,7 +25,7 @@ pub fn homes(advice: &Advice) -> Option<Todo> {
         range: None,
     });
     let worst = homes.structures.first();
-    // Lines that threads take from one another are an item of their own, and no place of the page mends them.
+    // Lines that threads take from each other are a separate item, and no page placement cures them.
     if worst.is_some_and(|worst| is_taken_away(advice, &worst.name)) {
         return None;
     }
@@ -47,8 +47,8 @@ pub fn homes(advice: &Advice) -> Option<Todo> {
     })
 }
 
-/// Data that one thread fills for others. The simulation keeps the filling where it is, which is remote then: in a short run that
-/// costs as much as it saves, while threads that fill their own parts have neither.
+/// Data that one thread fills for others. The simulation keeps the filling in place, which is then remote: in a short
+/// run that costs as much as it saves, while threads that fill their own parts have neither.
 fn filled_elsewhere(homes: &HomesAdvice) -> Option<Todo> {
     let worst = homes.structures.first()?;
     let main = worst.reasons.first()?;

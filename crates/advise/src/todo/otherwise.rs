@@ -1,4 +1,4 @@
-//! The rest that was looked at, which gains nothing, in a sentence or two.
+//! Everything else that was examined, and gains nothing, in a sentence or two.
 
 use policy::Kind;
 use results::allocators::is_library_source;
@@ -11,7 +11,7 @@ use crate::range;
 use crate::settings::Settings;
 use crate::words::{NOTHING, list};
 
-/// The rest that was looked at, which gains nothing.
+/// Everything else that was examined, and gains nothing.
 pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
     let Some(base) = advice.base().filter(|base| base.references > 0) else {
         return "The trace holds no references.".to_string();
@@ -46,7 +46,7 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
         without.push("another order of the marked work".to_string());
     }
     let mut text = String::new();
-    // Of a machine that was not used nothing is found.
+    // A machine that was not used shows nothing.
     if let Some(homes) = advice.homes.as_ref().filter(|homes| !homes.on_one_node.is_empty()) {
         text += &format!("{} ", homes.on_one_node);
     }
@@ -107,13 +107,13 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
     text
 }
 
-/// Half an interval of the time, as a part of it, beyond which windows are too few for gains.
+/// The half interval, as a part of the time, from which on windows are too few for gains.
 const FEW_WINDOWS: f64 = 0.5;
-/// A simulated time that is so many times too long or too short may be that of a machine that has changed: neighbours leave more or
-/// less of the last level than when it was probed.
+/// A simulated time that is this many times too long or too short may be for a machine that has changed: neighbours
+/// leave more or less of the last level than when it was probed.
 const FAR_OFF: f64 = 2.0;
 
-/// A program's start alone takes about so many references.
+/// The approximate number of references of a program's start.
 const START: u64 = 200_000;
 
 fn is_short(base: &Outcome) -> bool {
@@ -162,7 +162,7 @@ fn cure(cause: &Cause) -> &'static str {
     }
 }
 
-/// True if something was simulated that differs from the baseline in the homes of pages.
+/// True if a simulation differs from the baseline in the homes of pages.
 fn has_other_homes(advice: &Advice, base: &Outcome) -> bool {
     let mut homes = advice.policies.iter().map(|outcome| part(outcome, Kind::Home));
     homes.any(|home| home != part(base, Kind::Home))

@@ -79,7 +79,7 @@
 #include <stdint.h>
 
 /**
- * The most hints that a thread can have, and so the most dimensions of a block.
+ * The most hints of a thread, and so the most dimensions of a block.
  */
 #define DOMICILE_HINTS_MAX 8
 
@@ -94,13 +94,13 @@
 #define DOMICILE_WORKERS_MAX 1024
 
 /**
- * The id of a thread that has none, because it was forked by a running thread.
+ * The id of a thread that a running thread forked: it has none.
  */
 #define DOMICILE_NO_THREAD UINT64_MAX
 
 /**
- * What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever you
- * do not know as a failure.
+ * The result of a call. `DOMICILE_OK` is 0; later versions may add values, so treat every value that you do not know
+ * as a failure.
  */
 typedef enum domicile_error {
     /**
@@ -112,16 +112,15 @@ typedef enum domicile_error {
      */
     DOMICILE_NULL = 1,
     /**
-     * A value is outside what it may be; the message says which.
+     * A value is outside its permitted range; the message names it.
      */
     DOMICILE_INVALID = 2,
     /**
-     * There is no memory left. What was forked before is still there, and this call changed
-     * nothing.
+     * There is no memory left. Threads forked before are still there, and this call changed nothing.
      */
     DOMICILE_OUT_OF_MEMORY = 3,
     /**
-     * A run inside a run of the same order, or another call that must wait until the run is over.
+     * The order is running already, or the call must wait until the run is over.
      */
     DOMICILE_RUNNING = 4,
     /**
@@ -129,50 +128,49 @@ typedef enum domicile_error {
      */
     DOMICILE_NOT_INSIDE = 5,
     /**
-     * No thread that is pending has this id.
+     * No pending thread has this id.
      */
     DOMICILE_UNKNOWN_THREAD = 6,
     /**
-     * Threads wait for each other in a circle; the message names them.
+     * Threads wait for each other in a cycle; the message names them.
      */
     DOMICILE_CYCLE = 7,
     /**
-     * A thread unwound (a panic of Rust). Threads that have not run are still pending.
+     * A thread unwound (a panic in Rust). Threads that have not run are still pending.
      */
     DOMICILE_PANIC = 8,
     /**
-     * The library found itself in a state that it should never be in; please report it.
+     * The library found itself in an impossible state; please report it.
      */
     DOMICILE_INTERNAL = 9,
     /**
-     * Something that is needed does not work here; the message says what, and what to change.
+     * A necessary facility does not work here; the message names it, and says what to change.
      */
     DOMICILE_UNAVAILABLE = 10,
     /**
-     * There is not that much cache left; the message says how much is.
+     * Not that much cache is left; the message says how much is.
      */
     DOMICILE_OVERCOMMITTED = 11,
     /**
-     * The handle is of nothing that is alive.
+     * The handle refers to nothing that is alive.
      */
     DOMICILE_UNKNOWN_HANDLE = 12,
     /**
-     * Not while it is in use.
+     * The object is in use.
      */
     DOMICILE_IN_USE = 13,
     /**
-     * These addresses cannot be given colors: nothing is there, or a file, or memory that is shared.
-     * Nothing was lost.
+     * These addresses cannot be given colors: nothing is mapped there, or a file, or shared memory. Nothing was lost.
      */
     DOMICILE_UNFIT = 14,
     /**
-     * The kernel refused; the message says what. Nothing was lost.
+     * The kernel refused; the message gives details. Nothing was lost.
      */
     DOMICILE_REFUSED = 15,
 } domicile_error;
 
 /**
- * In which order bins run.
+ * The order in which bins run.
  */
 typedef enum domicile_tour {
     /**
@@ -180,7 +178,7 @@ typedef enum domicile_tour {
      */
     DOMICILE_TOUR_FIRST_FORK = 0,
     /**
-     * From each to the nearest that is left.
+     * From each bin to the nearest remaining one.
      */
     DOMICILE_TOUR_NEAREST = 1,
     /**
@@ -190,48 +188,45 @@ typedef enum domicile_tour {
 } domicile_tour;
 
 /**
- * What a slot is for.
+ * The purpose of a slot.
  */
 typedef enum domicile_slot_kind {
     /**
-     * For data with weak locality: the slot's colors may be those of other shared slots, also of
-     * other programs.
+     * For data with weak locality: the slot may share its colors with other shared slots, even of other programs.
      */
     DOMICILE_SLOT_SHARED = 1,
     /**
-     * For data with strong locality: nobody else is given its colors.
+     * For data with strong locality: no other slot gets its colors.
      */
     DOMICILE_SLOT_PRIVATE = 2,
 } domicile_slot_kind;
 
 /**
- * Who else may use memory while it gets its colors.
+ * Other users of memory while it gets its colors.
  */
 typedef enum domicile_others {
     /**
-     * Nobody: the caller promises that no other thread and no system call reads or writes the
-     * ranges meanwhile. Fast, for every user.
+     * None: the caller promises that no other thread and no system call reads or writes the ranges meanwhile. Fast,
+     * and any user may do it.
      */
     DOMICILE_OTHERS_ABSENT = 0,
     /**
-     * Threads go on reading and writing, and wait where a page is on its way. System calls may
-     * too, which takes a privilege (`domicile doctor` tells); without it the call is refused.
-     * Children may be made meanwhile by fork, vfork and posix_spawn; by _Fork or a bare clone only
-     * with CAP_SYS_PTRACE, else such a child may find zeros. A thread that is made meanwhile, on a
-     * stack in the ranges, must not end before the call does. Alternate signal stacks
-     * (sigaltstack) of other threads are moved like other data, since the kernel does not tell
-     * where they are: a signal that arrives there meanwhile waits for its page. The caller's own
-     * one stays where it is.
+     * Threads continue to read and write, and wait while a page is being moved. System calls may too, which takes a
+     * privilege (`domicile doctor` reports it); without it the call is refused. Meanwhile, fork, vfork and posix_spawn
+     * may make children; _Fork or a bare clone may do so only with CAP_SYS_PTRACE, else the child may find zeros. A
+     * thread that is created meanwhile, on a stack in the ranges, must not end before the call does. Alternate signal
+     * stacks (sigaltstack) of other threads are moved like other data, since the kernel does not say where they are: a
+     * signal that arrives there meanwhile waits for its page. The caller's own alternate stack stays where it is.
      */
     DOMICILE_OTHERS_RUNNING = 1,
 } domicile_others;
 
 /**
- * Who says which bits of an address are its color.
+ * The source of the color bits of an address.
  */
 typedef enum domicile_colors_source {
     /**
-     * Nobody needs to: the program is being recorded, or slots are ways of the caches and not colors.
+     * No source is needed: the program is being recorded, or slots are ways of the caches and not colors.
      */
     DOMICILE_COLORS_NONE = 0,
     /**
@@ -239,7 +234,7 @@ typedef enum domicile_colors_source {
      */
     DOMICILE_COLORS_VALIDATED = 1,
     /**
-     * The user or the program, against or without the word of the probe.
+     * The user or the program, whatever the probe found.
      */
     DOMICILE_COLORS_FORCED = 2,
 } domicile_colors_source;
@@ -250,12 +245,11 @@ typedef enum domicile_colors_source {
  */
 typedef enum domicile_replicated_mode {
     /**
-     * One copy for all nodes, because there can be no other or after a collapse;
-     * domicile_replicated_means() says why.
+     * One copy for all nodes, because more are impossible or after a collapse; domicile_replicated_means() says why.
      */
     DOMICILE_REPLICATED_ONE = 1,
     /**
-     * A copy on each node that has cpus, as far as nodes had memory.
+     * A copy on each node that has cpus and had memory.
      */
     DOMICILE_REPLICATED_NODES = 2,
 } domicile_replicated_mode;
@@ -271,7 +265,7 @@ typedef struct domicile_caches domicile_caches;
 typedef struct domicile_data_set domicile_data_set;
 
 /**
- * Data that belongs into one of the caches. The workers end when the last home is destroyed.
+ * Data that is assigned to one of the caches. The workers end when the last home is destroyed.
  */
 typedef struct domicile_home domicile_home;
 
@@ -286,12 +280,12 @@ typedef struct domicile_order domicile_order;
 typedef struct domicile_replicated domicile_replicated;
 
 /**
- * A copy that stays as it was when it was asked for.
+ * A copy that stays as it was when it was requested.
  */
 typedef struct domicile_replicated_kept domicile_replicated_kept;
 
 /**
- * One thread's way to replicated data.
+ * One thread's access to replicated data.
  */
 typedef struct domicile_replicated_reader domicile_replicated_reader;
 
@@ -316,8 +310,8 @@ typedef struct domicile_slots domicile_slots;
 typedef struct domicile_thread_group domicile_thread_group;
 
 /**
- * What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set
- * size, and then what you want otherwise.
+ * The attributes of an order. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set size, and then what
+ * should differ.
  */
 typedef struct domicile_order_attributes {
     /**
@@ -334,7 +328,7 @@ typedef struct domicile_order_attributes {
      */
     uint32_t workers;
     /**
-     * In which order bins run, a domicile_tour.
+     * The order in which bins run, a domicile_tour.
      */
     uint32_t tour;
     /**
@@ -343,22 +337,21 @@ typedef struct domicile_order_attributes {
      */
     uint32_t fold;
     /**
-     * The sides of a block, in the units of the hints (bytes, where they are addresses); 0: the
-     * default, the bytes of the cache that this process really gets divided by the hints, or those
-     * that the TLB reaches where they are fewer.
+     * The sides of a block, in the units of the hints (bytes, if they are addresses); 0: the default, which is the
+     * cache that this process actually gets, or the TLB's reach if that is smaller, in bytes divided by the number of
+     * hints.
      */
     uint64_t block[DOMICILE_HINTS_MAX];
     /**
-     * How many further caches to care for, at most DOMICILE_LEVELS_MAX: bins of bins.
+     * How many further caches to optimize for, at most DOMICILE_LEVELS_MAX: bins of bins.
      */
     uint32_t levels;
     /**
-     * How many bins to be ready for; there may be more.
+     * The expected number of bins; there may be more.
      */
     uint32_t bins;
     /**
-     * The sides of the blocks for each further cache, from the inside out; each is a multiple of
-     * the one inside it.
+     * The sides of the blocks for each further cache, from the inside out; each is a multiple of the next inner one.
      */
     uint64_t outer[DOMICILE_LEVELS_MAX][DOMICILE_HINTS_MAX];
     /**
@@ -366,20 +359,19 @@ typedef struct domicile_order_attributes {
      */
     uint64_t cache_bytes;
     /**
-     * For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not
-     * known.
+     * For the default block: bytes that the TLB reaches; 0: as measured on this machine, or unknown.
      */
     uint64_t tlb_reach_bytes;
     /**
-     * Not 0, with several workers on a machine with several caches: a bin runs in each run at the cache that
-     * has its block from the run before, and the workers, the caller too, are kept on the cpus of their caches
-     * during a run. 1: the first runs are timed with and without, and the faster way is kept. 2: always.
+     * Not 0, with several workers on a machine with several caches: in each run, a bin runs at the cache that has its
+     * block from the run before, and the workers, including the caller, are pinned to the cpus of their caches during
+     * a run. 1: the first runs are timed with and without, and the faster way is kept. 2: always.
      */
     uint64_t at_caches;
 } domicile_order_attributes;
 
 /**
- * What a run did. Set size before the call.
+ * The result of a run. Set size before the call.
  */
 typedef struct domicile_order_report {
     /**
@@ -387,7 +379,7 @@ typedef struct domicile_order_report {
      */
     size_t size;
     /**
-     * Threads that ran, those that running threads forked among them.
+     * Threads that ran, including those that running threads forked.
      */
     uint64_t threads;
     /**
@@ -399,14 +391,14 @@ typedef struct domicile_order_report {
      */
     uint64_t workers;
     /**
-     * 1 where bins ran at the caches of their blocks, 0 where not.
+     * 1 if bins ran at the caches of their blocks, otherwise 0.
      */
     uint64_t at_caches;
 } domicile_order_report;
 
 /**
- * What an application asks for. Zeros are the defaults, so fill it with zeros (`= {0}`, memset),
- * set size, and then what you want otherwise.
+ * The requests of an application. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set size, and then
+ * what should differ.
  */
 typedef struct domicile_slots_attributes {
     /**
@@ -415,13 +407,13 @@ typedef struct domicile_slots_attributes {
      */
     size_t size;
     /**
-     * Processors that the application will run on, counted as what has a shared cache; 0, and more
-     * than there are: all that this process may use.
+     * The processors that the application will run on, where a processor is everything behind one shared cache. 0, or
+     * more than there are: all that this process may use.
      */
     uint32_t processors;
     /**
-     * Not 0: take the colors given here, though the probe did not validate them. The environment
-     * variable DOMICILE_COLORS=force:first_bit:bits:color_bytes does the same.
+     * Not 0: use the colors given here, although the probe did not validate them. The environment variable
+     * DOMICILE_COLORS=force:first_bit:bits:color_bytes does the same.
      */
     uint32_t force;
     /**
@@ -433,22 +425,22 @@ typedef struct domicile_slots_attributes {
      */
     uint32_t bits;
     /**
-     * With force: bytes of cache that one color stands for.
+     * With force: bytes of cache per color.
      */
     uint64_t color_bytes;
     /**
-     * Not 0: collect frames in this process even where there is a daemon.
+     * Not 0: collect frames in this process even if there is a daemon.
      */
     uint32_t without_daemon;
     /**
-     * Not 0: where nobody has looked for colors since the machine started, look now, which takes
-     * some two seconds. Otherwise the call fails and names `domicile probe`.
+     * Not 0: if nobody has looked for colors since the machine started, look now, which takes about two seconds.
+     * Otherwise the call fails and names `domicile probe`.
      */
     uint32_t measure;
 } domicile_slots_attributes;
 
 /**
- * How an application stands. Set size before the call.
+ * The state of an application. Set size before the call.
  */
 typedef struct domicile_slots_state {
     /**
@@ -460,19 +452,19 @@ typedef struct domicile_slots_state {
      */
     uint32_t colors;
     /**
-     * Shared caches of the application's processors.
+     * The number of shared caches of the application's processors.
      */
     uint32_t caches;
     /**
-     * Bytes of cache that one color stands for; 0 where slots are ways of the caches.
+     * Bytes of cache per color; 0 where slots are ways of the caches.
      */
     uint64_t color_bytes;
     /**
-     * Bytes that can still be had, in all these caches together.
+     * Bytes that are still available, in all these caches together.
      */
     uint64_t available;
     /**
-     * Who says what the colors are, a domicile_colors_source.
+     * The source of the colors, a domicile_colors_source.
      */
     uint32_t source;
     /**
@@ -491,7 +483,7 @@ typedef struct domicile_slots_state {
 } domicile_slots_state;
 
 /**
- * What an allocation did. Set size before the call.
+ * The result of an allocation. Set size before the call.
  */
 typedef struct domicile_allocation {
     /**
@@ -499,11 +491,11 @@ typedef struct domicile_allocation {
      */
     size_t size;
     /**
-     * Colors that the data set has now.
+     * How many colors the data set has now.
      */
     uint32_t colors;
     /**
-     * Shared caches in which it has them.
+     * How many shared caches it has them in.
      */
     uint32_t caches;
     /**
@@ -515,7 +507,7 @@ typedef struct domicile_allocation {
      */
     uint64_t kept;
     /**
-     * Pages that nobody had touched, and that got a frame.
+     * Untouched pages that got a frame.
      */
     uint64_t filled;
     /**
@@ -523,12 +515,12 @@ typedef struct domicile_allocation {
      */
     uint64_t exchanged;
     /**
-     * Pages that could not be given an allowed color; their contents are what they were.
-     * domicile_slots_message() says why of the first.
+     * Pages that could not be given an allowed color; their contents are unchanged. domicile_slots_message() explains
+     * the first one.
      */
     uint64_t left;
     /**
-     * Bytes of the ranges that lie on pages which they do not cover whole: they stay where they are.
+     * Bytes of the ranges that lie on pages which the ranges cover only in part: they stay where they are.
      */
     uint64_t left_out;
 } domicile_allocation;
@@ -558,13 +550,13 @@ typedef struct domicile_census {
      */
     uint64_t absent;
     /**
-     * Pages whose frame this process may not know.
+     * Pages whose frame this process is not allowed to know.
      */
     uint64_t unknown;
 } domicile_census;
 
 /**
- * How replicated data stands. Set size before the call.
+ * The state of replicated data. Set size before the call.
  */
 typedef struct domicile_replicated_state {
     /**
@@ -580,7 +572,7 @@ typedef struct domicile_replicated_state {
      */
     uint32_t copies;
     /**
-     * How many nodes with cpus have none; their threads read the nearest one.
+     * How many nodes with cpus have no copy; their threads read the nearest one.
      */
     uint32_t without;
     /**
@@ -589,26 +581,25 @@ typedef struct domicile_replicated_state {
      */
     uint32_t readers_pay;
     /**
-     * Bytes of contents, once.
+     * Bytes of the contents, counted once.
      */
     uint64_t bytes;
     /**
-     * Bytes of memory of all copies: whole pages. While contents are written there are the old and
-     * the new copies.
+     * Bytes of memory of all copies, in whole pages. During a write both the old and the new copies exist.
      */
     uint64_t memory;
     /**
-     * Of these, what one copy would not take: what the replicas cost.
+     * Of these, the bytes beyond one copy: the cost of the replicas.
      */
     uint64_t extra;
     /**
-     * How often contents were written.
+     * How often the contents were written.
      */
     uint64_t writes;
 } domicile_replicated_state;
 
 /**
- * What became of the calls so far, and the cost of one. Set size before the call.
+ * The fate of the calls so far, and the cost of one. Set size before the call.
  */
 typedef struct domicile_caches_state {
     /**
@@ -616,16 +607,15 @@ typedef struct domicile_caches_state {
      */
     size_t size;
     /**
-     * How many caches there are to ship to. 1: all work runs on its caller's thread, since nothing is to be
-     * gained.
+     * The number of caches to ship to. 1: all work runs on its caller's thread, since shipping gains nothing.
      */
     uint64_t caches;
     /**
-     * Nanoseconds there and back with nothing to do, to a worker that looks for work; measured at the start.
+     * Nanoseconds for an empty round trip to a worker that polls for work; measured at the start.
      */
     uint64_t hand_over_ns;
     /**
-     * The same to a worker that sleeps, as it does after a millisecond without work.
+     * The same for a worker that sleeps, as it does after a millisecond without work.
      */
     uint64_t wake_ns;
     /**
@@ -633,7 +623,7 @@ typedef struct domicile_caches_state {
      */
     uint64_t shipped;
     /**
-     * Calls that ran on the caller's thread: it was at the cache already,
+     * Calls that ran on the caller's thread, because the thread was at the cache already,
      */
     uint64_t here;
     /**
@@ -653,7 +643,7 @@ typedef struct domicile_caches_state {
      */
     uint64_t fits_no_caches;
     /**
-     * the work of the home takes less time than four hand-overs, by its mean,
+     * the home's work takes less time than four hand-overs, on average,
      */
     uint64_t too_short;
     /**
@@ -661,7 +651,7 @@ typedef struct domicile_caches_state {
      */
     uint64_t nested;
     /**
-     * or calls that were timed both ways, in turns, were not faster when shipped. That is tried again now and then.
+     * or shipped calls were not faster when calls were timed both ways in turn. That is tried again from time to time.
      */
     uint64_t no_gain;
 } domicile_caches_state;
@@ -678,33 +668,31 @@ const char *domicile_error_text(int32_t error);
 /**
  * Makes an order without threads.
  *
- * attributes may be NULL: all defaults. Where it fails, *order is NULL, and
- * domicile_order_message(NULL) says why.
+ * attributes may be NULL: all defaults. If the call fails, *order is NULL, and domicile_order_message(NULL) says why.
  */
 enum domicile_error domicile_order_create(const struct domicile_order_attributes *attributes,
                                           struct domicile_order **order);
 
 /**
- * Frees an order with all its pending threads, which do not run. NULL is allowed; a running order
- * is not freed (DOMICILE_RUNNING). The handle is not to be used again.
+ * Frees an order with all its pending threads, which do not run. NULL is allowed; a running order is not freed
+ * (DOMICILE_RUNNING). Do not use the handle afterwards.
  */
 enum domicile_error domicile_order_destroy(struct domicile_order *order);
 
 /**
- * Makes room for so many threads in so many bins, so that the forks to come find the memory they
- * need.
+ * Reserves memory for this many threads in this many bins, so that later forks need no allocation for them.
  */
 enum domicile_error domicile_order_reserve(struct domicile_order *order,
                                            size_t threads,
                                            size_t bins);
 
 /**
- * Runs all pending threads, bin by bin, and returns when they and those that they forked have run.
+ * Runs all pending threads, bin by bin, and returns when they and the threads that they forked have run.
  *
- * With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A
- * thread's function must return: leaving it by longjmp or by a C++ exception ends the program or
- * worse. A function in Rust that panics ends the run with DOMICILE_PANIC. A caller that is cancelled
- * (pthread_cancel) is so after the run.
+ * With keep = 0 the threads are then forgotten; otherwise they stay for the next run. report may be NULL. A thread's
+ * function must return: leaving it by longjmp or by a C++ exception ends the program or worse. A Rust function that
+ * panics ends the run with DOMICILE_PANIC. If the caller is cancelled (pthread_cancel) during the run, the
+ * cancellation takes effect after the run.
  */
 enum domicile_error domicile_order_run(struct domicile_order *order,
                                        int keep,
@@ -718,10 +706,10 @@ enum domicile_error domicile_order_clear(struct domicile_order *order);
 /**
  * Forks a thread that will call f(arg1, arg2).
  *
- * hints points to as many hints as the attributes say: addresses, or coordinates. Threads whose
- * hints lie in the same block run together, in the order of their forks. thread may be NULL;
- * otherwise *thread is the thread's id, for dependencies. A running thread may fork: such a thread
- * runs in the same run, and its id is DOMICILE_NO_THREAD; it is not kept, whatever the run keeps.
+ * hints points to as many hints as the attributes say: addresses, or coordinates. Threads whose hints lie in the same
+ * block run together, in the order of their forks. thread may be NULL; otherwise *thread receives the thread's id, for
+ * dependencies. A running thread may fork: the new thread runs in the same run, and its id is DOMICILE_NO_THREAD; it
+ * is forgotten after the run even if the run keeps its threads.
  */
 enum domicile_error domicile_order_fork(struct domicile_order *order,
                                         void (*f)(void*, void*),
@@ -731,8 +719,8 @@ enum domicile_error domicile_order_fork(struct domicile_order *order,
                                         uint64_t *thread);
 
 /**
- * Forks a thread that runs after the count threads whose ids are at earlier. Those that have run
- * already do not keep it waiting. Not for running threads.
+ * Forks a thread that runs after the count threads whose ids are at earlier. Those that have already run do not delay
+ * it. Not for running threads.
  */
 enum domicile_error domicile_order_fork_after(struct domicile_order *order,
                                               void (*f)(void*, void*),
@@ -744,8 +732,8 @@ enum domicile_error domicile_order_fork_after(struct domicile_order *order,
                                               uint64_t *thread);
 
 /**
- * Makes a pending thread run after another one. A circle is refused (DOMICILE_CYCLE), and the
- * message names it. Not for running threads.
+ * Makes a pending thread run after another one. A cycle is refused (DOMICILE_CYCLE), and the message names it. Not for
+ * running threads.
  */
 enum domicile_error domicile_order_depend(struct domicile_order *order,
                                           uint64_t later,
@@ -757,49 +745,47 @@ enum domicile_error domicile_order_depend(struct domicile_order *order,
 uint64_t domicile_order_pending(const struct domicile_order *order);
 
 /**
- * Which worker runs the calling thread, from 0; -1 when the caller is not a running thread of the
+ * The number of the worker that runs the calling thread, from 0; -1 when the caller is not a running thread of the
  * order.
  */
 int domicile_order_worker(const struct domicile_order *order);
 
 /**
- * The side of a block along a dimension, in the units of the hints; 0 where there is no such
- * dimension.
+ * The side of a block along a dimension, in the units of the hints; 0 if there is no such dimension.
  */
-uint64_t domicile_order_block(const struct domicile_order *order, uint32_t dimension);
+uint64_t domicile_order_block(const struct domicile_order *order,
+                              uint32_t dimension);
 
 /**
- * Why the block has the sides that it has: which limit was chosen, and with which figures. Lives
- * as long as the order.
+ * Why the block has its sides: which limit was chosen, and from which figures. Lives as long as the order.
  */
 const char *domicile_order_reason(const struct domicile_order *order);
 
 /**
- * What the last call that failed said, in words for people; empty where none has failed. It lives
- * until the next call for the order fails. For NULL: the last domicile_order_create on this thread
- * of the operating system that failed.
+ * The message of the last failed call, in words for people; empty if none has failed. It lives until the next call for
+ * the order fails. For NULL: the message of the last domicile_order_create that failed on this thread of the operating
+ * system.
  */
 const char *domicile_order_message(const struct domicile_order *order);
 
 /**
- * Sets for th_fork and th_run what th_init cannot: workers, tour, levels, sides that differ. hints
- * is 0 or 3. A th_init that comes later changes the sides and the bins to be ready for, and
- * nothing else.
+ * Sets what th_init cannot, for th_fork and th_run: workers, tour, levels, sides that differ. hints is 0 or 3. A later
+ * th_init changes only the sides and the expected number of bins.
  *
- * Without it, the environment variables DOMICILE_WORKERS (a number) and DOMICILE_TOUR (first-fork,
- * nearest or hilbert) say how a program with only the paper's calls runs.
+ * Without this call, the environment variables DOMICILE_WORKERS (a number) and DOMICILE_TOUR (first-fork, nearest or
+ * hilbert) configure a program that uses only the paper's calls.
  */
 enum domicile_error domicile_th_configure(const struct domicile_order_attributes *attributes);
 
 /**
- * What the last th_run did.
+ * Reports on the last th_run.
  */
 enum domicile_error domicile_th_report(struct domicile_order_report *report);
 
 /**
- * Why the last th_init or th_run that was left undone was (a domicile_error), and forgets it;
- * DOMICILE_OK when all was done. What th_fork and th_run cannot leave undone without losing a
- * thread ends the program.
+ * Returns why the last failed th_init, th_run, domicile_th_configure or domicile_th_report did nothing (a
+ * domicile_error), and clears it; DOMICILE_OK if none failed. A failure of th_fork or th_run that would lose a thread
+ * ends the program instead.
  */
 int domicile_th_error(void);
 
@@ -809,55 +795,52 @@ int domicile_th_error(void);
 const char *domicile_version(void);
 
 /**
- * Why the caller's last call for slots that failed did, in words for people; empty where none has.
- * It lives until the next one of the same thread fails.
+ * The message of the calling thread's last failed call for slots, in words for people; empty if none has failed. It
+ * lives until the thread's next call fails, for slots, replicated data or caches.
  */
 const char *domicile_slots_message(void);
 
 /**
- * Opens an application: finds out what the shared caches are and which colors they have, and
- * connects to the daemon where one runs.
+ * Opens an application: finds the shared caches and their colors, and connects to the daemon where one runs.
  *
- * attributes may be NULL: all defaults. Where it fails, *slots is NULL, and
- * domicile_slots_message() says why and what to change: DOMICILE_UNAVAILABLE where colors are not
- * validated on this machine and not forced.
+ * attributes may be NULL: all defaults. If the call fails, *slots is NULL, and domicile_slots_message() says why and
+ * what to change: DOMICILE_UNAVAILABLE if colors are neither validated on this machine nor forced.
  *
- * Where `domicile probe` found no colors and resctrl is mounted and writable, the application has
- * ways of the outermost cache instead: threads that use data in private slots get the ways that
- * these slots come to, all together; no page moves. domicile_slots_message() and
- * domicile_slots_means() say so. It is untried on hardware.
+ * If `domicile probe` found no colors and resctrl is mounted and writable, the application has ways of the outermost
+ * cache instead: threads that use data in private slots share the ways of all these slots; no page moves.
+ * domicile_slots_message() and domicile_slots_means() say so. This is untested on hardware.
  */
 enum domicile_error domicile_slots_open(const struct domicile_slots_attributes *attributes,
                                         struct domicile_slots **slots);
 
 /**
- * Ends an application with its slots, groups and data sets. The data stays where it is; memory
- * from domicile_slot_memory stays, and is freed with domicile_slot_memory_free. What another
- * thread is doing is done first. NULL is allowed.
+ * Ends an application with its slots, groups and data sets. The data stays where it is; memory from
+ * domicile_slot_memory stays, and is freed with domicile_slot_memory_free. Calls that other threads are making finish
+ * first. NULL is allowed.
  */
 enum domicile_error domicile_slots_close(struct domicile_slots *slots);
 
 /**
- * Bytes of cache that the application can still have, in all shared caches of its processors
- * together; 0 where there is no such application.
+ * Bytes of cache that the application can still get, in all shared caches of its processors together; 0 if there is no
+ * such application.
  */
 uint64_t domicile_slots_available(const struct domicile_slots *slots);
 
 /**
- * How an application stands: its colors, who says so, what is left.
+ * The state of an application: its colors, their source, what is left.
  */
 enum domicile_error domicile_slots_ask(const struct domicile_slots *slots,
                                        struct domicile_slots_state *state);
 
 /**
- * Which facilities of the system are in use and why, in words for people, a line for each. Lives
- * until the application is closed.
+ * The facilities of the system that are in use and why, in words for people, a line for each. Lives until the
+ * application is closed.
  */
 const char *domicile_slots_means(const struct domicile_slots *slots);
 
 /**
- * Defines a slot of so many bytes in each shared cache whose processors use it; kind is a
- * domicile_slot_kind. Its colors are chosen when a data set is allocated to it.
+ * Defines a slot of this many bytes in each shared cache whose processors use it; kind is a domicile_slot_kind. Its
+ * colors are chosen when a data set is allocated to it.
  */
 enum domicile_error domicile_slot_create(struct domicile_slots *slots,
                                          uint64_t bytes,
@@ -865,29 +848,30 @@ enum domicile_error domicile_slot_create(struct domicile_slots *slots,
                                          struct domicile_slot **slot);
 
 /**
- * Ends a slot. Data sets that are in it stay there, and the last of them takes its colors with it.
- * NULL is allowed.
+ * Destroys a slot. Data sets in it stay there, and its colors become free with the last of them. NULL is allowed.
  */
 enum domicile_error domicile_slot_destroy(struct domicile_slot *slot);
 
 /**
- * The caller is the thread that groups know by this number, any integer. Data sets that are
- * allocated for the first time from then on find it on the processors that it may use.
+ * Binds the caller to the number by which groups know it, any integer. Data sets that are allocated for the first time
+ * afterwards count it on the processors that it may use.
  */
-enum domicile_error domicile_slots_bind(struct domicile_slots *slots, int64_t thread);
+enum domicile_error domicile_slots_bind(struct domicile_slots *slots,
+                                        int64_t thread);
 
 /**
- * Makes a group without threads, which stands for all threads of the program.
+ * Makes an empty group, which stands for all threads of the program.
  */
 enum domicile_error domicile_thread_group_create(struct domicile_slots *slots,
                                                  struct domicile_thread_group **group);
 
 /**
- * Adds a thread, by its number, any integer. A caller that is not bound yet is bound to the
- * number it gives; other threads bind themselves (domicile_slots_bind), before or after. As long
- * as one of a group is not bound, it may run on any of the application's processors.
+ * Adds a thread, by its number, any integer. A caller that is not bound yet is bound to the number it gives; other
+ * threads bind themselves (domicile_slots_bind), before or after. As long as a thread of the group is not bound, it
+ * may run on any of the application's processors.
  */
-enum domicile_error domicile_thread_group_add(struct domicile_thread_group *group, int64_t thread);
+enum domicile_error domicile_thread_group_add(struct domicile_thread_group *group,
+                                              int64_t thread);
 
 /**
  * Adds whatever runs on a processor, by the kernel's number.
@@ -896,39 +880,37 @@ enum domicile_error domicile_thread_group_add_cpu(struct domicile_thread_group *
                                                   uint32_t cpu);
 
 /**
- * Ends a group; data sets that were made with it keep their threads. NULL is allowed.
+ * Destroys a group; data sets that were made with it keep their threads. NULL is allowed.
  */
 enum domicile_error domicile_thread_group_destroy(struct domicile_thread_group *group);
 
 /**
- * Makes a data set without data, which the threads of a group use; NULL stands for all.
+ * Makes an empty data set for the threads of a group; NULL stands for all threads.
  */
 enum domicile_error domicile_data_set_create(struct domicile_slots *slots,
                                              struct domicile_thread_group *group,
                                              struct domicile_data_set **set);
 
 /**
- * Adds so many bytes from an address on. They get their colors in the next
- * domicile_data_set_allocate, and must be there then.
+ * Adds this many bytes from an address on. They get their colors in the next domicile_data_set_allocate, and must be
+ * mapped then.
  */
 enum domicile_error domicile_data_set_add(struct domicile_data_set *set,
                                           const void *start,
                                           size_t bytes);
 
 /**
- * Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the
- * fewest colors, because they are not worth caching. others is a domicile_others; done may be
- * NULL. Whatever it comes to, contents are intact.
+ * Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the fewest colors, because
+ * they are not worth caching. others is a domicile_others; done may be NULL. Contents stay intact whatever the result.
  *
- * A single page that cannot have a color (nothing is mapped there, it is shared memory or a file's
- * own page, may not be read and written, or may be run) refuses the whole data set
- * (DOMICILE_UNFIT), before anything is moved: it is none that the caller meant.
- * domicile_slots_message names it; make the data set of what lies around it. Pages that merely
- * cannot be moved at the moment are left, and counted in done.
+ * The whole data set is refused (DOMICILE_UNFIT), before anything is moved, if a single page cannot have a color:
+ * nothing is mapped there, it is shared memory or a file's own page, it may not be read and written, or it is
+ * executable. Such a page is surely not what the caller meant. domicile_slots_message names it; make the data set from
+ * the memory around it. Pages that merely cannot be moved at the moment stay, and are counted in done.
  *
- * While others run, mremap and move_pages wait for the end of a batch; the library stands in front of
- * these two functions. As bare system calls they do not wait: mremap may then fail with EFAULT
- * where part of its pages is being colored, with some of them moved, and move_pages may say ENOENT.
+ * While others run, mremap and move_pages wait for the end of a batch; the library interposes these two functions.
+ * Direct system calls do not wait: mremap may then fail with EFAULT where part of its pages is being colored, with
+ * some of them moved, and move_pages may report ENOENT.
  */
 enum domicile_error domicile_data_set_allocate(struct domicile_data_set *set,
                                                struct domicile_slot *slot,
@@ -936,8 +918,8 @@ enum domicile_error domicile_data_set_allocate(struct domicile_data_set *set,
                                                struct domicile_allocation *done);
 
 /**
- * The colors that a data set was given, lowest first: at most `room` of them go where colors
- * points, which may be NULL where room is 0; *count is how many there are.
+ * The colors of a data set, lowest first: at most `room` of them are stored at colors, which may be NULL if room is 0;
+ * *count is how many there are.
  */
 enum domicile_error domicile_data_set_colors(const struct domicile_data_set *set,
                                              uint32_t *colors,
@@ -945,30 +927,30 @@ enum domicile_error domicile_data_set_colors(const struct domicile_data_set *set
                                              size_t *count);
 
 /**
- * Counts the pages of a data set by the colors that their frames have now: the kernel may have
- * exchanged some since they were allocated.
+ * Counts the pages of a data set by the current colors of their frames: the kernel may have exchanged some since the
+ * allocation.
  */
 enum domicile_error domicile_data_set_census(const struct domicile_data_set *set,
                                              struct domicile_census *census);
 
 /**
- * Gives pages whose frames have another color by now frames of the right ones; census may be
- * NULL, otherwise it is how things are afterwards. Only for who may know of frames
- * (CAP_SYS_ADMIN), otherwise DOMICILE_UNAVAILABLE: allocating again gives all pages new frames.
+ * Gives pages whose frames now have another color frames of the right ones; census may be NULL, otherwise it receives
+ * the counts afterwards. The process must be allowed to read frame numbers (CAP_SYS_ADMIN), otherwise
+ * DOMICILE_UNAVAILABLE; allocating again gives all pages new frames instead.
  */
 enum domicile_error domicile_data_set_repair(struct domicile_data_set *set,
                                              uint32_t others,
                                              struct domicile_census *census);
 
 /**
- * Ends a data set. Its data stays where it is; what it had of a slot is free for other data sets.
- * To be called before the data's memory is freed. NULL is allowed.
+ * Destroys a data set. Its data stays where it is; its share of a slot becomes free for other data sets. Call it
+ * before the data's memory is freed. NULL is allowed.
  */
 enum domicile_error domicile_data_set_destroy(struct domicile_data_set *set);
 
 /**
- * Memory of at least so many bytes, full of zeros, whose frames have the slot's colors, for the
- * threads of a group (NULL: all). It begins with a page and has pages to itself.
+ * Allocates memory of at least this many bytes, filled with zeros, whose frames have the slot's colors, for the
+ * threads of a group (NULL: all). It begins on a page boundary and shares no page.
  */
 enum domicile_error domicile_slot_memory(struct domicile_slots *slots,
                                          struct domicile_slot *slot,
@@ -977,91 +959,86 @@ enum domicile_error domicile_slot_memory(struct domicile_slots *slots,
                                          void **memory);
 
 /**
- * Frees memory of domicile_slot_memory, before or after its application was closed. NULL is
- * allowed.
+ * Frees memory from domicile_slot_memory, before or after its application was closed. NULL is allowed.
  */
 enum domicile_error domicile_slot_memory_free(void *memory);
 
 /**
- * Why the caller's last call for replicated data that failed did, in words for people; empty where
- * none has. It lives until the next one of the same thread fails, or one for slots.
+ * The message of the calling thread's last failed call for replicated data, in words for people; empty if none has
+ * failed. It lives until the thread's next call fails, for replicated data, slots or caches.
  */
 const char *domicile_replicated_message(void);
 
 /**
- * Makes replicated data of so many bytes with these contents, which are copied, with a copy on each
- * memory node that has cpus. Their number never changes. Each copy begins with a page.
+ * Makes replicated data of this many bytes, with a copy on each memory node that has cpus. The contents are copied.
+ * The number of bytes never changes. Each copy begins on a page boundary.
  *
- * A node that cannot have a copy goes without, and a machine with one node has one copy:
- * domicile_replicated_ask() and domicile_replicated_means() tell. Where the call fails (0 bytes, no
- * memory), *replicated is NULL.
+ * A node that cannot have a copy has none, and a machine with one node has one copy: domicile_replicated_ask() and
+ * domicile_replicated_means() report this. If the call fails (0 bytes, no memory), *replicated is NULL.
  */
 enum domicile_error domicile_replicated_create(const void *contents,
                                                size_t bytes,
                                                struct domicile_replicated **replicated);
 
 /**
- * Ends replicated data. Its copies stay until its last reader is destroyed, too. NULL is allowed.
+ * Destroys replicated data. Its copies stay until its last reader is also destroyed. NULL is allowed.
  */
 enum domicile_error domicile_replicated_destroy(struct domicile_replicated *replicated);
 
 /**
- * Makes a reader for the calling thread. No other thread may use it, and the thread destroys it
- * before it ends.
+ * Makes a reader for the calling thread. No other thread may use it, and the thread must destroy it before it ends.
  */
 enum domicile_error domicile_replicated_reader_create(const struct domicile_replicated *replicated,
                                                       struct domicile_replicated_reader **reader);
 
 /**
- * Ends a reader; it leaves the region that it is in. NULL is allowed.
+ * Destroys a reader, which leaves its region. NULL is allowed.
  */
 enum domicile_error domicile_replicated_reader_destroy(struct domicile_replicated_reader *reader);
 
 /**
- * Enters a region: gives the copy of the node that the thread is on, as many bytes as were given to
- * domicile_replicated_create(), to be read only, until domicile_replicated_leave(). Who writes to
- * it is ended by SIGSEGV.
+ * Enters a region: returns the copy of the thread's current node. It has as many bytes as were given to
+ * domicile_replicated_create(), and is read-only, until domicile_replicated_leave(). A write to it raises SIGSEGV.
  *
- * Writers wait for it: keep regions short. A thread that moves to another node meanwhile gets that
- * node's copy with its next region. NULL where the reader is NULL or inside a region already.
+ * Writers wait for the region to end: keep regions short. A thread that moves to another node meanwhile gets that
+ * node's copy with its next region. Returns NULL if the reader is NULL or already inside a region.
  */
 const void *domicile_replicated_enter(struct domicile_replicated_reader *reader);
 
 /**
- * Leaves the region, if the reader is in one: what domicile_replicated_enter() gave is not to be
- * read any more. NULL is allowed.
+ * Leaves the region, if the reader is in one. Do not read what domicile_replicated_enter() returned any more. NULL is
+ * allowed.
  */
 void domicile_replicated_leave(struct domicile_replicated_reader *reader);
 
 /**
  * Keeps the copy of the caller's node as it is now, for programs that cannot say when a region ends.
  *
- * What is written afterwards is not seen there, and writers do not wait for it. Its memory is in use until
- * domicile_replicated_kept_destroy(), also when the replicated data is gone.
+ * Later writes do not change it, and writers do not wait for it. Its memory stays in use until
+ * domicile_replicated_kept_destroy(), even after the replicated data is destroyed.
  */
 enum domicile_error domicile_replicated_keep(const struct domicile_replicated *replicated,
                                              struct domicile_replicated_kept **kept);
 
 /**
- * Where the bytes of a copy are that is kept, to be read only. NULL where kept is NULL.
+ * The start of the bytes of a kept copy, which is read-only. NULL if kept is NULL.
  */
 const void *domicile_replicated_kept_start(const struct domicile_replicated_kept *kept);
 
 /**
- * Gives up a copy that was kept, on any thread. NULL is allowed.
+ * Frees a kept copy, on any thread. NULL is allowed.
  */
 enum domicile_error domicile_replicated_kept_destroy(struct domicile_replicated_kept *kept);
 
 /**
- * Puts other contents in the place of bytes offset to offset + bytes, in all copies.
+ * Replaces the bytes from offset up to offset + bytes, in all copies.
  *
- * When it returns, nobody reads the old contents any more, on any node; nobody has seen a part of
- * the write. It waits for all threads that are inside a region, and for other writers. Twice the
- * memory is in use meanwhile. Nothing was changed where it fails with DOMICILE_INVALID (beyond the
- * end), DOMICILE_IN_USE (the calling thread is inside a region of this data and would wait for
- * itself), DOMICILE_OUT_OF_MEMORY, DOMICILE_UNKNOWN_HANDLE (this process was forked; it makes data
- * of its own) or DOMICILE_UNAVAILABLE (the kernel refuses membarrier(2)). DOMICILE_REFUSED: the new
- * contents are in place, but threads inside a region may still read the old ones.
+ * When it returns, nobody reads the old contents any more, on any node; nobody has seen part of the write. It waits
+ * for all threads that are inside a region, and for other writers. Twice the memory is in use meanwhile. Nothing was
+ * changed if it fails with DOMICILE_INVALID (beyond the end), DOMICILE_IN_USE (the calling thread is inside a region
+ * of this data and would wait for itself), DOMICILE_OUT_OF_MEMORY, DOMICILE_UNKNOWN_HANDLE (this process is a child of
+ * fork; it must make its own data) or DOMICILE_UNAVAILABLE (the kernel refuses membarrier(2)). DOMICILE_REFUSED: the
+ * new contents are in place, but threads inside a region may still read the old ones.
  */
 enum domicile_error domicile_replicated_write(struct domicile_replicated *replicated,
                                               size_t offset,
@@ -1069,85 +1046,85 @@ enum domicile_error domicile_replicated_write(struct domicile_replicated *replic
                                               size_t bytes);
 
 /**
- * Frees all copies but one, that of the caller's node: what replicas cost is had back. It waits and
- * fails as domicile_replicated_write() does.
+ * Frees all copies but that of the caller's node, and so the memory of the replicas. It waits and fails as
+ * domicile_replicated_write() does.
  */
 enum domicile_error domicile_replicated_collapse(struct domicile_replicated *replicated);
 
 /**
- * Makes a copy on each node with cpus that has none, as far as nodes have memory now. It waits and
- * fails as domicile_replicated_write() does.
+ * Makes a copy on each node with cpus that has none, if the node has memory now. It waits and fails as
+ * domicile_replicated_write() does.
  */
 enum domicile_error domicile_replicated_replicate(struct domicile_replicated *replicated);
 
 /**
- * How replicated data stands: which mode, how many copies, what they cost.
+ * The state of replicated data: its mode, how many copies there are, and their cost.
  */
 enum domicile_error domicile_replicated_ask(const struct domicile_replicated *replicated,
                                             struct domicile_replicated_state *state);
 
 /**
- * The same in words for people: which nodes have a copy, and why others have none. They live as
- * those of domicile_replicated_message(), and take their place.
+ * The same in words for people: which nodes have a copy, and why others have none. The words live as long as those of
+ * domicile_replicated_message(), and replace them.
  */
 const char *domicile_replicated_means(const struct domicile_replicated *replicated);
 
 /**
- * Why the calling thread's last failed call for caches failed, in words; empty where none has. The words
- * live until its next call fails, or one for slots or replicated data.
+ * The message of the calling thread's last failed call for caches, in words; empty if none has failed. It lives until
+ * the thread's next call fails, for caches, slots or replicated data.
  */
 const char *domicile_ship_message(void);
 
 /**
- * Starts a worker on each cache that the calling thread may use: of the outermost level of which the machine
- * has several. With one cache there are no workers, and all work runs on its caller's thread.
+ * Starts a worker on each cache that the calling thread may use, at the outermost level of which the machine has
+ * several caches. With one cache there are no workers, and all work runs on its caller's thread.
  *
- * DOMICILE_UNAVAILABLE: the caches cannot be read, or a thread cannot be started; *caches is NULL then.
+ * DOMICILE_UNAVAILABLE: the caches cannot be read, or a thread cannot be started; *caches is then NULL.
  */
 enum domicile_error domicile_caches_start(struct domicile_caches **caches);
 
 /**
- * Gives up the caches. The workers end with the last home. NULL is allowed.
+ * Releases the caches. The workers end with the last home. NULL is allowed.
  */
 enum domicile_error domicile_caches_end(struct domicile_caches *caches);
 
 /**
- * What became of the calls so far, and the cost of one.
+ * Reports the fate of the calls so far, and the cost of one.
  */
 enum domicile_error domicile_caches_ask(const struct domicile_caches *caches,
                                         struct domicile_caches_state *state);
 
 /**
- * Gives data of so many bytes a cache: the one with the least data so far. Handles must be alive: these calls
- * look nothing up.
+ * Assigns data of this many bytes to the cache with the least data so far. Handles must be alive: these calls do not
+ * check them.
  */
 enum domicile_error domicile_home_create(const struct domicile_caches *caches,
                                          uint64_t bytes,
                                          struct domicile_home **home);
 
 /**
- * Gives the room in the cache back. NULL is allowed.
+ * Frees the room in the cache. NULL is allowed.
  */
 enum domicile_error domicile_home_destroy(struct domicile_home *home);
 
 /**
- * The number of a home's cache, from 0; UINT32_MAX where home is NULL.
+ * The number of a home's cache, from 0; UINT32_MAX if home is NULL.
  */
 uint32_t domicile_home_cache(const struct domicile_home *home);
 
 /**
- * Calls work(argument) at the cache of its data, and returns when it has returned. Its value is put into
- * *value, which may be NULL. Any thread may call, and work may ship other work.
+ * Calls work(argument) at the cache of its data, and returns when work has returned. Its value is stored in *value,
+ * which may be NULL. Any thread may call, and work may ship other work.
  *
- * Where shipping cannot pay, work runs on the caller's thread; domicile_caches_ask() counts why. Work must
- * return: to leave it by longjmp, by pthread_exit or by a C++ exception ends the program or worse. It holds
- * no lock that other shipped work waits for, and waits for no other thread that ships: there is one worker
- * for each cache. A function in Rust that panics is DOMICILE_PANIC, with its words as the message. If the
- * caller is cancelled (pthread_cancel) during the call, that takes effect after it has returned.
+ * If shipping cannot pay, work runs on the caller's thread; domicile_caches_ask() counts the reasons. Work must
+ * return: leaving it by longjmp, by pthread_exit or by a C++ exception ends the program or worse. It must hold no lock
+ * that other shipped work waits for, and must wait for no other thread that ships: there is one worker for each cache.
+ * A Rust function that panics is DOMICILE_PANIC, with its words as the message. If the caller is cancelled
+ * (pthread_cancel) during the call, that takes effect after it has returned.
  *
- * Workers block all signals but those of faults (SIGSEGV, SIGBUS, SIGFPE and the like), and a program that
- * work starts inherits that: reset the mask first. Destroy no home while a call uses it, nor in an exit
- * handler where work may call exit.
+ * Workers block all signals except those of faults (SIGSEGV, SIGBUS, SIGFPE and the like), and a program that work
+ * starts inherits the mask: reset it first. Destroy no home while a call uses it, nor in an exit handler if work may
+ * call exit.
  */
 enum domicile_error domicile_ship(const struct domicile_home *home,
                                   void *(*work)(void*),
@@ -1155,21 +1132,20 @@ enum domicile_error domicile_ship(const struct domicile_home *home,
                                   void **value);
 
 /**
- * Makes data of so many bytes with these contents, which are copied, to be shared with other
- * processes: a copy on each memory node that has cpus. Their number never changes.
+ * Makes data of this many bytes, to be shared with other processes, with a copy on each memory node that has cpus. The
+ * contents are copied. The number of bytes never changes.
  *
- * Others get domicile_shared_replicas_descriptor(), as a child of fork and exec or over a Unix
- * socket, and call domicile_shared_replicas_attach(). They trust each other: who has the descriptor
- * can write to all of it. Where the call fails, *shared is NULL, and domicile_replicated_message()
- * says why.
+ * Other processes receive domicile_shared_replicas_descriptor(), as children of fork and exec or over a Unix socket,
+ * and call domicile_shared_replicas_attach(). They must trust each other: each holder of the descriptor can write to
+ * all of the data. If the call fails, *shared is NULL, and domicile_replicated_message() says why.
  */
 enum domicile_error domicile_shared_replicas_create(const void *contents,
                                                     size_t bytes,
                                                     struct domicile_shared_replicas **shared);
 
 /**
- * The same with copies on the given nodes, by the kernel's numbers: the master on the first, a
- * replica on each other. A node may be named more than once. No nodes: one copy, anywhere.
+ * The same with copies on the given nodes, by the kernel's numbers: the master on the first, a replica on each other.
+ * A node may occur more than once. Without nodes there is one copy, anywhere.
  */
 enum domicile_error domicile_shared_replicas_create_on(const void *contents,
                                                        size_t bytes,
@@ -1178,57 +1154,56 @@ enum domicile_error domicile_shared_replicas_create_on(const void *contents,
                                                        struct domicile_shared_replicas **shared);
 
 /**
- * Joins the processes that share what one of them created, of which this one has the descriptor. It
- * is copied: the caller may close its own.
+ * Attaches this process to the data behind a descriptor that another process created. The descriptor is duplicated:
+ * the caller may close its own.
  *
- * The bytes appear at the same address as in the others. DOMICILE_INVALID: the descriptor is of
- * something else. DOMICILE_REFUSED: this process has something else at the address, or is attached
- * already; or there are too many processes.
+ * The bytes appear at the same address as in the other processes. DOMICILE_INVALID: the descriptor is for something
+ * else. DOMICILE_REFUSED: this process has something else at the address, or is attached already; or there are too
+ * many processes.
  */
 enum domicile_error domicile_shared_replicas_attach(int descriptor,
                                                     struct domicile_shared_replicas **shared);
 
 /**
- * Leaves those who share. The bytes are not to be read any more; other processes keep them. NULL is
- * allowed. A child of fork may call it for what was its parent's.
+ * Detaches this process. Do not read the bytes any more; other processes keep them. NULL is allowed. A child of fork
+ * may call it for its parent's object.
  */
 enum domicile_error domicile_shared_replicas_destroy(struct domicile_shared_replicas *shared);
 
 /**
- * What other processes attach by. It is the object's own, lives as long as that, and is closed on
- * exec unless the program says otherwise (FD_CLOEXEC). -1 where shared is NULL.
+ * The descriptor with which other processes attach. The object owns it; it lives as long as the object, and is closed
+ * on exec unless the program changes that (FD_CLOEXEC). -1 if shared is NULL.
  */
 int domicile_shared_replicas_descriptor(const struct domicile_shared_replicas *shared);
 
 /**
- * Where the bytes are, in each of the processes: to be read at any moment, by any thread, until
- * domicile_shared_replicas_destroy(). Who writes to them is ended by SIGSEGV, and so is a child of
- * fork that reads. NULL where shared is NULL.
+ * The start of the bytes, the same in each process. Any thread may read them at any time until
+ * domicile_shared_replicas_destroy(). A write to them raises SIGSEGV, and so does a read in a child of fork. NULL if
+ * shared is NULL.
  *
- * It is shared memory: who reads while another process writes may see a part of the write. What
- * was written is seen by all when the write has returned.
+ * It is shared memory: a reader may see part of a write while another process writes. Every process sees the new bytes
+ * once the write has returned.
  */
 const void *domicile_shared_replicas_start(const struct domicile_shared_replicas *shared);
 
 /**
- * How many bytes there are. 0 where shared is NULL.
+ * The number of bytes. 0 if shared is NULL.
  */
 size_t domicile_shared_replicas_bytes(const struct domicile_shared_replicas *shared);
 
 /**
- * Has this process read the copy of the node that the calling thread is on: after it was moved
- * there. All threads of a process read the same copy.
+ * Makes this process read the copy of the calling thread's node: for use after the thread was moved there. All threads
+ * of a process read the same copy.
  */
 enum domicile_error domicile_shared_replicas_follow(struct domicile_shared_replicas *shared);
 
 /**
- * Writes bytes from place offset on, for all processes. All of them have turned to one copy before
- * anything is written, and stay with it until somebody replicates; when it returns, every process
- * reads the new bytes.
+ * Writes bytes from offset on, for all processes. Before anything is written, all of them switch to one copy, and stay
+ * with it until one of them replicates; when the call returns, every process reads the new bytes.
  *
- * Writers wait for each other and for each process to turn. Nothing was changed where it fails with
- * DOMICILE_INVALID (beyond the end) or DOMICILE_UNKNOWN_HANDLE (this process was forked; it attaches
- * by itself, in a program of its own). DOMICILE_REFUSED: the kernel refused memory or a mapping.
+ * Writers wait for each other and for each process to switch. Nothing was changed if it fails with DOMICILE_INVALID
+ * (beyond the end) or DOMICILE_UNKNOWN_HANDLE (this process is a child of fork; it must attach itself, in its own
+ * program). DOMICILE_REFUSED: the kernel refused memory or a mapping.
  */
 enum domicile_error domicile_shared_replicas_write(struct domicile_shared_replicas *shared,
                                                    size_t offset,
@@ -1236,27 +1211,25 @@ enum domicile_error domicile_shared_replicas_write(struct domicile_shared_replic
                                                    size_t bytes);
 
 /**
- * Frees all replicas, once every process has turned to the master. It fails as
- * domicile_shared_replicas_write() does.
+ * Frees all replicas, once every process has switched to the master. It fails as domicile_shared_replicas_write()
+ * does.
  */
 enum domicile_error domicile_shared_replicas_collapse(struct domicile_shared_replicas *shared);
 
 /**
- * Makes a replica on each node that is to have one and has memory for it; every process turns to its
- * node's by and by. It fails as domicile_shared_replicas_write() does.
+ * Makes a replica on each node that should have one and has memory for it; the processes switch to their nodes'
+ * replicas gradually. It fails as domicile_shared_replicas_write() does.
  */
 enum domicile_error domicile_shared_replicas_replicate(struct domicile_shared_replicas *shared);
 
 /**
- * How it stands: which mode, how many copies, what they cost. Nothing is read through a region, so
- * readers_pay is 0.
+ * The state of the data: mode, number of copies, and their cost. No read enters a region, so readers_pay is always 0.
  */
 enum domicile_error domicile_shared_replicas_ask(const struct domicile_shared_replicas *shared,
                                                  struct domicile_replicated_state *state);
 
 /**
- * The same in words for people, which live as those of domicile_replicated_message(), and take
- * their place.
+ * The same in words for people; they live as long as those of domicile_replicated_message(), and replace them.
  */
 const char *domicile_shared_replicas_means(const struct domicile_shared_replicas *shared);
 

@@ -21,26 +21,23 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Set the bytes of a block in each dimension, and how many bins to be ready for.
+ * Set the bytes of a block in each dimension, and the expected number of bins.
  *
- * 0 is the default. For blocksize, that is a block whose sides add up to the cache that this
- * program really gets, shared among the dimensions that the first thread has (its hints that are
- * not 0), or to what the TLB reaches where that is less. For hashsize, it is a table that grows as
- * needed; more bins than were asked for cost time once, no more.
+ * 0 is the default. For blocksize, that is a block whose sides add up to the cache that this program actually gets,
+ * shared among the dimensions that the first thread has (its hints that are not 0), or to the TLB's reach if that is
+ * smaller. For hashsize, it is a table that grows as needed; more bins than expected only cost time once.
  *
- * May be called more than once, or not at all. Threads that are pending keep the blocks they have,
- * and run before those that are forked from now on. Called by a running thread it does nothing but
- * say so on stderr.
+ * May be called more than once, or not at all. Pending threads keep their blocks, and run before those that are forked
+ * from now on. A call by a running thread has no effect except a message on stderr.
  */
 void th_init(size_t blocksize, size_t hashsize);
 
 /**
  * Fork a thread that will call f(arg1, arg2).
  *
- * The hints are addresses of memory that it will use: threads whose hints lie in the same blocks
- * run together, in the order of their forks. A hint of 0 is a dimension that is absent: with two
- * hints hint3 is 0, with one hint2 as well. A running thread may fork: such threads run in the
- * same th_run.
+ * The hints are addresses of memory that it will use: threads whose hints lie in the same blocks run together, in the
+ * order of their forks. A hint of 0 marks an absent dimension: with two hints hint3 is 0, with one hint2 as well. A
+ * running thread may fork: such threads run in the same th_run.
  *
  * If there is no memory, or f is 0, the program ends with a message: no thread is lost.
  */
@@ -49,8 +46,8 @@ void th_fork(void (*f)(void*, void*), void *arg1, void *arg2, const void *hint1,
 /**
  * Run all threads that have been forked, then return.
  *
- * With keep = 0 they are forgotten, else they are there to be run again by the next th_run. Called
- * by a running thread it does nothing but say so on stderr.
+ * With keep = 0 they are then forgotten; otherwise the next th_run runs them again. A call by a running thread has no
+ * effect except a message on stderr.
  */
 void th_run(int keep);
 

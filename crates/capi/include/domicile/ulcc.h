@@ -49,15 +49,15 @@ enum { shared = 1, private = 2 };
 #endif
 
 /**
- * What a slot is for; `shared` and `private` in C, as in the paper.
+ * The purpose of a slot; `shared` and `private` in C, as in the paper.
  */
 enum ulcc_kind {
     /**
-     * For data with weak locality: colors may be those of other shared slots.
+     * For data with weak locality: the slot may share its colors with other shared slots.
      */
     ULCC_SHARED = 1,
     /**
-     * For data with strong locality: the slot's colors are nobody else's.
+     * For data with strong locality: no other slot gets the slot's colors.
      */
     ULCC_PRIVATE = 2,
 };
@@ -67,114 +67,108 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Begins: finds out what the shared caches of so many processors are and which colors they have,
- * and connects to the memory manager (`domicile daemon`) where one runs. A processor is what
- * has a shared cache, as in the paper; 0 and more than there are stand for all of them.
+ * Begins: finds the shared caches of this many processors and their colors, and connects to the memory manager
+ * (`domicile daemon`) where one runs. A processor is everything behind one shared cache, as in the paper; 0, or more
+ * than there are, stands for all of them.
  *
- * Where colors were looked for and not found, and Linux's resctrl is there, the slots are ways of
- * the last cache: all threads that use data in private slots have the ways of these slots
- * together, and nobody else has; data is not kept apart from data, and shared slots take nothing.
- * ULCC_Error() says so after the call. It is untried on hardware.
+ * If a search found no colors, and Linux's resctrl is there, the slots are ways of the last cache: all threads that
+ * use data in private slots share the ways of these slots, and nobody else has them. Data is not separated from other
+ * data, and shared slots take nothing. ULCC_Error() says so after the call. This is untested on hardware.
  *
- * 0, or -1 where no cache can be allocated here; ULCC_Error() tells why. The program may go on
- * calling all the same: what follows fails too and changes nothing. To be called again after
- * ULCC_Exit, and in a process that was forked.
+ * Returns 0, or -1 if no cache can be allocated here; ULCC_Error() says why. The program may still make the other
+ * calls: they also fail and change nothing. Call it again after ULCC_Exit, and in a child of fork.
  */
 int ULCC_Init(int num_processors);
 
 /**
- * The cache space in KB that the application can use, in all shared caches of its processors
- * together, less what private slots have already; 0 where there is none.
+ * The cache space in KB that the application can use, in all shared caches of its processors together, less what
+ * private slots have already; 0 if there is none.
  */
 long ULCC_Available_Space_App(void);
 
 /**
- * Defines a slot of so many KB in each shared cache whose processors use it, ULCC_PRIVATE or
- * ULCC_SHARED. Its colors are chosen when a data set is allocated to it.
+ * Defines a slot of this many KB in each shared cache whose processors use it, ULCC_PRIVATE or ULCC_SHARED. Its colors
+ * are chosen when a data set is allocated to it.
  *
- * ULCC_NO_SLOT where it fails, which is not NULL: ULCC_Allocate with NULL would say that the data
- * is not worth caching.
+ * Returns ULCC_NO_SLOT if it fails. That is not NULL: ULCC_Allocate with NULL would mean that the data is not worth
+ * caching.
  */
 ULCC_Slot ULCC_Cache_Slot(long kilobytes, int kind);
 
 /**
- * Adds a thread to a group, which it gives back; makes a group for NULL. NULL where it fails.
+ * Adds a thread to a group, and returns the group; NULL makes a group. Returns NULL if it fails.
  *
- * A thread is any integer by which the program knows it. A caller that is not bound yet
- * (ULCC_Bind_Thread) is bound to the number it gives: data that it uses is cached by the
- * processors that it may run on when the data is allocated. Numbers of other threads may be given
- * as well; as long as such a thread is not bound, it may run on any of the application's
+ * A thread is any integer by which the program knows it. A caller that is not bound yet (ULCC_Bind_Thread) is bound to
+ * the number it gives: its data is cached by the processors that it may run on when the data is allocated. Numbers of
+ * other threads may be given as well; as long as such a thread is not bound, it may run on any of the application's
  * processors.
  */
 ULCC_Threads ULCC_Thread_Group(ULCC_Threads group, long thread);
 
 /**
- * Makes a data set that these threads use; NULL stands for all threads of the program. NULL where
- * it fails.
+ * Makes a data set that these threads use; NULL stands for all threads of the program. Returns NULL if it fails.
  */
 ULCC_Data ULCC_Data_Set(ULCC_Threads threads);
 
 /**
- * Adds the memory from an address up to, but not including, another one. 0, or -1 where it fails.
+ * Adds the memory from one address up to, but not including, another. Returns 0, or -1 if it fails.
  *
- * Whole pages get colors: one that the ranges of the data set cover in part only stays as it is.
+ * Only whole pages get colors: a page that the ranges of the data set cover in part stays as it is.
  */
 int ULCC_More_Data(ULCC_Data set, const void *from, const void *to);
 
 /**
- * Chooses colors for the slot, where it has none yet, and gives all pages of the data set frames
- * of these colors. With NULL the data is not worth caching: it is confined to the fewest colors.
- * 0, or -1 where it fails, or how many pages could not be given these colors, and are in other
- * frames; contents are intact whatever it comes to.
+ * Chooses colors for the slot, if it has none yet, and gives all pages of the data set frames of these colors. With
+ * NULL the data is not worth caching: it is confined to the fewest colors. Returns 0, or -1 if it fails, or the number
+ * of pages that could not be given these colors, and are in other frames; contents stay intact whatever the result.
  *
- * Nobody else may use the data meanwhile, the caller's system calls included; otherwise see
- * ULCC_Allocate_Running.
+ * Nobody else may use the data meanwhile, not even the caller's system calls; otherwise see ULCC_Allocate_Running.
  */
 int ULCC_Allocate(ULCC_Data set, ULCC_Slot slot);
 
 /**
- * The same while other threads read and write the data; not in the paper. It takes a privilege
- * (`domicile doctor` tells) and fails without it.
+ * The same while other threads read and write the data; not in the paper. It takes a privilege (`domicile doctor`
+ * reports it) and fails without it.
  *
- * Children may be made meanwhile by fork, vfork and posix_spawn; by _Fork or a bare clone only with
- * CAP_SYS_PTRACE, else such a child may find zeros. A thread that is made meanwhile, on a stack in
- * the data, must not end before the call does.
+ * Meanwhile, fork, vfork and posix_spawn may make children; _Fork or a bare clone may do so only with CAP_SYS_PTRACE,
+ * else the child may find zeros. A thread that is created meanwhile, on a stack in the data, must not end before the
+ * call does.
  */
 int ULCC_Allocate_Running(ULCC_Data set, ULCC_Slot slot);
 
 /**
- * Ends. Slots, groups and data sets are no more; the data stays where it is, and its memory is
- * freed as any other. 0, or -1 where there was nothing to end.
+ * Ends. Slots, groups and data sets no longer exist; the data stays where it is, and its memory is freed as usual.
+ * Returns 0, or -1 if there was nothing to end.
  */
 int ULCC_Exit(void);
 
 /**
- * Ends a data set; not in the paper. Its data stays where it is; what it had of a slot is free
- * for other data sets. To be called before the data's memory is freed. 0, or -1 where it fails.
+ * Destroys a data set; not in the paper. Its data stays where it is; its share of a slot becomes free for other data
+ * sets. Call it before the data's memory is freed. Returns 0, or -1 if it fails.
  */
 int ULCC_Free_Data_Set(ULCC_Data set);
 
 /**
- * Ends a slot; not in the paper. Data sets that are in it stay there, and the last of them takes
- * its colors with it. 0, or -1 where it fails.
+ * Destroys a slot; not in the paper. Data sets in it stay there, and its colors become free with the last of them.
+ * Returns 0, or -1 if it fails.
  */
 int ULCC_Free_Slot(ULCC_Slot slot);
 
 /**
- * The caller is the thread of this number; not in the paper. Data sets that are allocated for the
- * first time from then on find it on the processors that it may use. 0, or -1 where it fails.
+ * Binds the caller to this thread number; not in the paper. Data sets that are allocated for the first time afterwards
+ * count it on the processors that it may use. Returns 0, or -1 if it fails.
  */
 int ULCC_Bind_Thread(long thread);
 
 /**
- * Why the caller's last call of these that failed did, in words for people; empty where none has.
- * It lives until the next one fails. After ULCC_Init it may say by which means slots are had.
+ * The message of the caller's last failed call, in words for people; empty if none has failed. It lives until the next
+ * failure. After ULCC_Init it may name the means that provide the slots.
  */
 const char *ULCC_Error(void);
 
 /**
- * The application, for the calls of domicile/domicile.h; slots, groups and data sets are of the
- * same kinds there. NULL before ULCC_Init, after ULCC_Exit, and where ULCC_Init failed.
+ * The application, for the calls of domicile/domicile.h, whose slots, groups and data sets have the same types. NULL
+ * before ULCC_Init, after ULCC_Exit, and if ULCC_Init failed.
  */
 ULCC_Slots ULCC_Application(void);
 

@@ -1,4 +1,4 @@
-//! Applications: what cache there is, and by which means data gets it.
+//! Applications: the available cache, and the means to give it to data.
 
 use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
@@ -16,19 +16,19 @@ use crate::sized::{self, Destination};
 
 /// A program that divides the shared caches among its data.
 pub struct Application {
-    /// Not ended in a child of fork: what it has of the daemon is its parent's.
+    /// Not ended in a child of fork: its state in the daemon is its parent's.
     live: ManuallyDrop<live::slots::Application>,
     process: u32,
-    /// Of all that this program opened, which; never 0.
+    /// Its number among all applications that this program opened; never 0.
     pub serial: u64,
     means: CString,
-    /// Whether it was said that the daemon is away.
+    /// True if the daemon's absence was reported.
     pub troubled: AtomicBool,
-    /// The threads that are bound.
+    /// The bound threads.
     pub numbers: Mutex<Numbers>,
 }
 
-/// Applications of a process from before it was forked, which stay as they are.
+/// Applications from before this process was forked, which are never ended.
 static INHERITED: Mutex<Vec<live::slots::Application>> = Mutex::new(Vec::new());
 
 /// How many applications were opened.
@@ -64,7 +64,7 @@ impl Held for Application {
 
 impl Drop for Application {
     fn drop(&mut self) {
-        // SAFETY: it is taken here and nowhere else, and not used any more.
+        // SAFETY: it is taken only here, and not used any more.
         let live = unsafe { ManuallyDrop::take(&mut self.live) };
         if !self.is_of_this_process() {
             INHERITED.lock().unwrap_or_else(PoisonError::into_inner).push(live);
@@ -88,7 +88,7 @@ pub fn open(attributes: &domicile_slots_attributes) -> Result<*mut domicile_slot
     Ok(handles::give(Arc::new(application)))
 }
 
-/// Whether the handle is of an application of this process.
+/// Returns true if the handle refers to an application of this process.
 pub fn is_open(slots: *const domicile_slots) -> bool {
     handles::find::<Application, _>(slots).is_ok()
 }
@@ -103,21 +103,17 @@ pub fn close(slots: *mut domicile_slots) -> Result<(), Failure> {
     application.is_here().map_or(Ok(()), |()| Ok(application.live.exit()?))
 }
 
-/// Opens an application: finds out what the shared caches are and which colors they have, and
-/// connects to the daemon where one runs.
+/// Opens an application: finds the shared caches and their colors, and connects to the daemon where one runs.
 ///
-/// attributes may be NULL: all defaults. Where it fails, *slots is NULL, and
-/// domicile_slots_message() says why and what to change: DOMICILE_UNAVAILABLE where colors are not
-/// validated on this machine and not forced.
+/// attributes may be NULL: all defaults. If the call fails, *slots is NULL, and domicile_slots_message() says why and
+/// what to change: DOMICILE_UNAVAILABLE if colors are neither validated on this machine nor forced.
 ///
-/// Where `domicile probe` found no colors and resctrl is mounted and writable, the application has
-/// ways of the outermost cache instead: threads that use data in private slots get the ways that
-/// these slots come to, all together; no page moves. domicile_slots_message() and
-/// domicile_slots_means() say so. It is untried on hardware.
+/// If `domicile probe` found no colors and resctrl is mounted and writable, the application has ways of the outermost
+/// cache instead: threads that use data in private slots share the ways of all these slots; no page moves.
+/// domicile_slots_message() and domicile_slots_means() say so. This is untested on hardware.
 ///
 /// # Safety
-/// `attributes` is null or points to as many bytes as it says in `size`; `slots` is null or points
-/// to a pointer.
+/// `attributes` is null or points to as many bytes as its `size` says; `slots` is null or points to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_slots_open(
     attributes: *const domicile_slots_attributes,
@@ -132,25 +128,25 @@ pub unsafe extern "C" fn domicile_slots_open(
     unsafe { make(slots, work) }
 }
 
-/// Ends an application with its slots, groups and data sets. The data stays where it is; memory
-/// from domicile_slot_memory stays, and is freed with domicile_slot_memory_free. What another
-/// thread is doing is done first. NULL is allowed.
+/// Ends an application with its slots, groups and data sets. The data stays where it is; memory from
+/// domicile_slot_memory stays, and is freed with domicile_slot_memory_free. Calls that other threads are making finish
+/// first. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_close(slots: *mut domicile_slots) -> domicile_error {
     code(answer(|| if slots.is_null() { Ok(()) } else { close(slots) }))
 }
 
-/// Bytes of cache that the application can still have, in all shared caches of its processors
-/// together; 0 where there is no such application.
+/// Bytes of cache that the application can still get, in all shared caches of its processors together; 0 if there is no
+/// such application.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_available(slots: *const domicile_slots) -> u64 {
     answer(|| available(slots)).unwrap_or(0)
 }
 
-/// How an application stands: its colors, who says so, what is left.
+/// The state of an application: its colors, their source, what is left.
 ///
 /// # Safety
-/// `state` points to as many bytes as it says in `size`.
+/// `state` points to as many bytes as its `size` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_slots_ask(
     slots: *const domicile_slots,
@@ -165,12 +161,12 @@ pub unsafe extern "C" fn domicile_slots_ask(
     }))
 }
 
-/// Which facilities of the system are in use and why, in words for people, a line for each. Lives
-/// until the application is closed.
+/// The facilities of the system that are in use and why, in words for people, a line for each. Lives until the
+/// application is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_means(slots: *const domicile_slots) -> *const c_char {
     let application = answer(|| handles::find::<Application, _>(slots));
-    // The table holds it as well, so that the words outlive this call.
+    // The table also holds the application, so the words outlive this call.
     application.map_or(c"there is no such application".as_ptr(), |application| {
         application.means.as_ptr()
     })

@@ -25,11 +25,11 @@ pub struct DataSet {
 }
 
 struct State {
-    /// Made with the first allocation, when the threads of the group have come.
+    /// Made at the first allocation, when the threads of the group are known.
     live: Option<live::slots::DataSet<'static>>,
     /// None stands for all threads.
     group: Option<Arc<Group>>,
-    /// What was added before there was one.
+    /// Ranges added before the first allocation.
     ranges: Vec<(usize, usize)>,
 }
 
@@ -62,8 +62,8 @@ impl DataSet {
     }
 
     /// # Safety
-    /// The memory is the program's, and stays mapped as it is until the data set is destroyed; that of a range which
-    /// was added before the first allocation must be there from then on.
+    /// The memory is the program's, and stays mapped and unchanged in place until the data set is destroyed; a range
+    /// that is added before the first allocation must be mapped from that allocation on.
     pub unsafe fn add(&self, start: usize, bytes: usize) -> Result<(), Failure> {
         if start.checked_add(bytes).is_none() {
             let text = format!("{bytes} bytes at {start:#x} reach beyond the end of memory");
@@ -93,7 +93,7 @@ impl DataSet {
                 .map_or(Ok(ThreadGroup::all()), |group| group.users())?;
             let mut live = self.application.live().data_set(&users)?;
             for &(start, bytes) in &state.ranges {
-                // SAFETY: promised when it was added.
+                // SAFETY: the caller promised this when the range was added.
                 unsafe { live.add_raw(start, bytes) }?;
             }
             state.live = Some(live);
@@ -134,7 +134,7 @@ impl DataSet {
         Ok(done)
     }
 
-    /// Gives pages that have another color by now the right ones.
+    /// Gives pages that now have another color frames of the right one.
     ///
     /// # Safety
     /// Nobody uses the data meanwhile if `others` says so.
@@ -171,7 +171,7 @@ impl DataSet {
     }
 }
 
-/// What is where, of the same application.
+/// Checks that two objects belong to the same application.
 fn same(one: &Arc<Application>, other: &Arc<Application>) -> Result<(), Failure> {
     if Arc::ptr_eq(one, other) {
         return Ok(());
@@ -243,7 +243,7 @@ pub fn destroy(set: *mut domicile_data_set) -> Result<(), Failure> {
     }
 }
 
-/// Makes a data set without data, which the threads of a group use; NULL stands for all.
+/// Makes an empty data set for the threads of a group; NULL stands for all threads.
 ///
 /// # Safety
 /// `set` is null or points to a pointer.
@@ -257,11 +257,11 @@ pub unsafe extern "C" fn domicile_data_set_create(
     unsafe { make(set, || create(slots, group)) }
 }
 
-/// Adds so many bytes from an address on. They get their colors in the next
-/// domicile_data_set_allocate, and must be there then.
+/// Adds this many bytes from an address on. They get their colors in the next domicile_data_set_allocate, and must be
+/// mapped then.
 ///
 /// # Safety
-/// From that allocation on the memory stays mapped as it is, until the data set is destroyed.
+/// From that allocation on the memory stays mapped, unchanged in place, until the data set is destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_data_set_add(
     set: *mut domicile_data_set,
@@ -272,23 +272,20 @@ pub unsafe extern "C" fn domicile_data_set_add(
     code(answer(|| unsafe { add(set, start.addr(), bytes) }))
 }
 
-/// Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the
-/// fewest colors, because they are not worth caching. others is a domicile_others; done may be
-/// NULL. Whatever it comes to, contents are intact.
+/// Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the fewest colors, because
+/// they are not worth caching. others is a domicile_others; done may be NULL. Contents stay intact whatever the result.
 ///
-/// A single page that cannot have a color (nothing is mapped there, it is shared memory or a file's
-/// own page, may not be read and written, or may be run) refuses the whole data set
-/// (DOMICILE_UNFIT), before anything is moved: it is none that the caller meant.
-/// domicile_slots_message names it; make the data set of what lies around it. Pages that merely
-/// cannot be moved at the moment are left, and counted in done.
+/// The whole data set is refused (DOMICILE_UNFIT), before anything is moved, if a single page cannot have a color:
+/// nothing is mapped there, it is shared memory or a file's own page, it may not be read and written, or it is
+/// executable. Such a page is surely not what the caller meant. domicile_slots_message names it; make the data set from
+/// the memory around it. Pages that merely cannot be moved at the moment stay, and are counted in done.
 ///
-/// While others run, mremap and move_pages wait for the end of a batch; the library stands in front of
-/// these two functions. As bare system calls they do not wait: mremap may then fail with EFAULT
-/// where part of its pages is being colored, with some of them moved, and move_pages may say ENOENT.
+/// While others run, mremap and move_pages wait for the end of a batch; the library interposes these two functions.
+/// Direct system calls do not wait: mremap may then fail with EFAULT where part of its pages is being colored, with
+/// some of them moved, and move_pages may report ENOENT.
 ///
 /// # Safety
-/// `done` is null or points to as many bytes as it says in `size`; nobody uses the data meanwhile
-/// if `others` says so.
+/// `done` is null or points to as many bytes as its `size` says; nobody uses the data meanwhile if `others` says so.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_data_set_allocate(
     set: *mut domicile_data_set,
@@ -306,8 +303,8 @@ pub unsafe extern "C" fn domicile_data_set_allocate(
     }))
 }
 
-/// The colors that a data set was given, lowest first: at most `room` of them go where colors
-/// points, which may be NULL where room is 0; *count is how many there are.
+/// The colors of a data set, lowest first: at most `room` of them are stored at colors, which may be NULL if room is 0;
+/// *count is how many there are.
 ///
 /// # Safety
 /// `colors` has room for `room` numbers; `count` is null or points to a number.
@@ -339,11 +336,11 @@ pub unsafe extern "C" fn domicile_data_set_colors(
     }))
 }
 
-/// Counts the pages of a data set by the colors that their frames have now: the kernel may have
-/// exchanged some since they were allocated.
+/// Counts the pages of a data set by the current colors of their frames: the kernel may have exchanged some since the
+/// allocation.
 ///
 /// # Safety
-/// `census` points to as many bytes as it says in `size`.
+/// `census` points to as many bytes as its `size` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_data_set_census(
     set: *const domicile_data_set,
@@ -358,9 +355,9 @@ pub unsafe extern "C" fn domicile_data_set_census(
     }))
 }
 
-/// Gives pages whose frames have another color by now frames of the right ones; census may be
-/// NULL, otherwise it is how things are afterwards. Only for who may know of frames
-/// (CAP_SYS_ADMIN), otherwise DOMICILE_UNAVAILABLE: allocating again gives all pages new frames.
+/// Gives pages whose frames now have another color frames of the right ones; census may be NULL, otherwise it receives
+/// the counts afterwards. The process must be allowed to read frame numbers (CAP_SYS_ADMIN), otherwise
+/// DOMICILE_UNAVAILABLE; allocating again gives all pages new frames instead.
 ///
 /// # Safety
 /// As for `domicile_data_set_allocate`.
@@ -382,8 +379,8 @@ pub unsafe extern "C" fn domicile_data_set_repair(
     }))
 }
 
-/// Ends a data set. Its data stays where it is; what it had of a slot is free for other data sets.
-/// To be called before the data's memory is freed. NULL is allowed.
+/// Destroys a data set. Its data stays where it is; its share of a slot becomes free for other data sets. Call it
+/// before the data's memory is freed. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_data_set_destroy(set: *mut domicile_data_set) -> domicile_error {
     code(answer(|| if set.is_null() { Ok(()) } else { destroy(set) }))

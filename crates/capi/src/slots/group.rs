@@ -1,9 +1,8 @@
-//! Which threads use a data set, by the numbers that the program has for them.
+//! The threads that use a data set, by the numbers that the program has for them.
 //!
-//! A number is any integer: of OpenMP, of the program's own, a `pthread_t`, a `gettid`. What counts is on which
-//! cpus the thread may run, and that is known of a thread that calls: it is bound to its number, by word or
-//! by the first number that it gives. Of a thread that is not bound it is assumed that it may run on any
-//! of the application's cpus.
+//! A number is any integer: OpenMP's, the program's own, a `pthread_t`, a `gettid`. The library needs the cpus on which
+//! the thread may run, and learns them when the thread calls: the thread is bound to its number, explicitly or by the
+//! first number that it gives. A thread that is not bound is assumed to run on any of the application's cpus.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +16,7 @@ use super::{answer, code, domicile_slots, domicile_thread_group, handles, make};
 use crate::error::domicile_error::DOMICILE_INVALID;
 use crate::error::{Failure, domicile_error};
 
-/// The most cpus that Linux can have, and a few more.
+/// Somewhat more cpus than Linux can have.
 const CPU_LIMIT: u32 = 1 << 16;
 
 /// Threads that use a data set.
@@ -29,13 +28,13 @@ pub struct Group {
 #[derive(Default)]
 struct Members {
     threads: Vec<i64>,
-    /// Cpus that were named themselves.
+    /// Cpus that were added by number.
     cpus: Vec<u32>,
 }
 
 thread_local! {
-    /// The application in which this thread has a number of its own, by its serial number; 0: none. A number that it
-    /// gives otherwise is its own.
+    /// The application in which this thread has its own number, by its serial number; 0: none. In that application,
+    /// other numbers that the thread gives are those of other threads.
     static BOUND_IN: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -44,14 +43,14 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Application {
-    /// The caller is the thread of this number.
+    /// Binds the caller to this number.
     fn bind(&self, thread: i64) {
         let bound = Bound {
             tid: sys::requests::thread(),
             cpus: sys::affinity::allowed(None).unwrap_or_default(),
         };
         lock(&self.numbers).0.insert(thread, bound);
-        // A thread that is about to end has no use for it.
+        // A thread that is about to end does not need it.
         let _ = BOUND_IN.try_with(|bound_in| bound_in.set(self.serial));
     }
 
@@ -77,20 +76,20 @@ impl Held for Group {
 }
 
 impl Group {
-    /// Who its threads are at this time.
+    /// Its threads at this time.
     pub fn users(&self) -> Result<ThreadGroup, Failure> {
         let members = lock(&self.members);
         let numbers = lock(&self.application.numbers);
         let known: Option<Vec<&Bound>> = members.threads.iter().map(|thread| numbers.0.get(thread)).collect();
         let (Some(known), false) = (known, members.threads.is_empty() && members.cpus.is_empty()) else {
-            // One of them may be any thread and run anywhere, or no thread was named.
+            // A thread is unknown and may run anywhere, or no thread was named.
             return Ok(ThreadGroup::all());
         };
         let mut users = ThreadGroup::none();
         if members.cpus.is_empty() && known.iter().all(|bound| users.add(bound.tid).is_ok()) {
             return Ok(users);
         }
-        // Of a thread that has ended, and of whatever runs on a cpu, only the cpus are known.
+        // For a thread that has ended, and for whatever runs on a cpu, only the cpus are known.
         let mut cpus = members.cpus.clone();
         cpus.extend(known.iter().flat_map(|bound| &bound.cpus));
         cpus.sort_unstable();
@@ -138,14 +137,14 @@ pub fn destroy(group: *mut domicile_thread_group) -> Result<(), Failure> {
     handles::take::<Group, _>(group).map(drop)
 }
 
-/// The caller is the thread that groups know by this number, any integer. Data sets that are
-/// allocated for the first time from then on find it on the processors that it may use.
+/// Binds the caller to the number by which groups know it, any integer. Data sets that are allocated for the first time
+/// afterwards count it on the processors that it may use.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_bind(slots: *mut domicile_slots, thread: i64) -> domicile_error {
     code(answer(|| bind(slots, thread)))
 }
 
-/// Makes a group without threads, which stands for all threads of the program.
+/// Makes an empty group, which stands for all threads of the program.
 ///
 /// # Safety
 /// `group` is null or points to a pointer.
@@ -158,9 +157,9 @@ pub unsafe extern "C" fn domicile_thread_group_create(
     unsafe { make(group, || create(slots)) }
 }
 
-/// Adds a thread, by its number, any integer. A caller that is not bound yet is bound to the
-/// number it gives; other threads bind themselves (domicile_slots_bind), before or after. As long
-/// as one of a group is not bound, it may run on any of the application's processors.
+/// Adds a thread, by its number, any integer. A caller that is not bound yet is bound to the number it gives; other
+/// threads bind themselves (domicile_slots_bind), before or after. As long as a thread of the group is not bound, it
+/// may run on any of the application's processors.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_thread_group_add(group: *mut domicile_thread_group, thread: i64) -> domicile_error {
     code(answer(|| add(group, thread)))
@@ -172,7 +171,7 @@ pub extern "C" fn domicile_thread_group_add_cpu(group: *mut domicile_thread_grou
     code(answer(|| add_cpu(group, cpu)))
 }
 
-/// Ends a group; data sets that were made with it keep their threads. NULL is allowed.
+/// Destroys a group; data sets that were made with it keep their threads. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_thread_group_destroy(group: *mut domicile_thread_group) -> domicile_error {
     code(answer(|| if group.is_null() { Ok(()) } else { destroy(group) }))
@@ -216,7 +215,7 @@ mod tests {
         assert_eq!(group(slots, &[]).users().unwrap(), ThreadGroup::all());
         let mut own = ThreadGroup::none();
         own.add_this().unwrap();
-        // The first number that this thread gives is its own; the next one is another's.
+        // The first number that this thread gives is its own; the next one is another thread's.
         assert_eq!(group(slots, &[7]).users().unwrap(), own);
         let both = group(slots, &[7, -3]);
         assert_eq!(both.users().unwrap(), ThreadGroup::all());
@@ -245,7 +244,7 @@ mod tests {
             sys::affinity::allowed(None).unwrap()
         });
         let cpus = ended.join().unwrap();
-        // This thread has a number already, so that 9 is not taken for its own.
+        // This thread has a number already, so 9 is not taken for its own.
         bind(slots, 1).unwrap();
         let group = group(slots, &[9]);
         // The kernel may still know the thread for a moment.

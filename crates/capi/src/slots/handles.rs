@@ -1,8 +1,8 @@
-//! What C holds in its hands: numbers that look like pointers, looked up and never followed.
+//! The handles that C holds: numbers that look like pointers, looked up and never followed.
 //!
-//! Threads allocate while others end things, and a program whose colors were refused goes on calling: a handle
-//! that is of nothing must be an error and no more. So no number is used twice, and each has a bit set that
-//! no address of a program has: following one by mistake ends the program at once.
+//! Threads allocate while others end things, and a program without colors still calls: an invalid handle must be an
+//! error and nothing worse. So no number is used twice, and each has a bit set that no address of a program has:
+//! following one by mistake ends the program at once.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,15 +17,15 @@ const MARK: usize = 1 << 62;
 /// Handles are as far from each other as objects would be.
 const STEP: usize = 16;
 
-/// What C holds by a handle. It belongs to an application, as the application does to itself.
+/// An object behind a handle. It belongs to an application, as the application does to itself.
 pub trait Held: Any + Send + Sync {
-    /// As C's type is called.
+    /// Its type's name in C.
     fn name() -> &'static str
     where
         Self: Sized;
-    /// Where its application lies: no two that live have the same.
+    /// The address of its application: different for all live applications.
     fn owner(&self) -> usize;
-    /// Whether the caller is in the process that opened its application.
+    /// Checks that the caller is in the process that opened its application.
     fn is_here(&self) -> Result<(), Failure>;
 }
 
@@ -42,12 +42,12 @@ static TABLE: Mutex<Table> = Mutex::new(Table {
     things: BTreeMap::new(),
 });
 
-/// Held only to look something up, never while memory is at work.
+/// Held only for a look-up, never while memory is being changed.
 fn table() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A handle for something new.
+/// Makes a handle for something new.
 pub fn give<T: Held, C>(thing: Arc<T>) -> *mut C {
     let mut table = table();
     table.last += STEP;
@@ -56,7 +56,7 @@ pub fn give<T: Held, C>(thing: Arc<T>) -> *mut C {
     ptr::without_provenance_mut(number)
 }
 
-/// What a handle is of, in the process that made it.
+/// The object behind a handle, in the process that made it.
 pub fn find<T: Held, C>(handle: *const C) -> Result<Arc<T>, Failure> {
     let thing = table().things.get(&handle.addr()).cloned();
     let found = known::<T>(handle.addr(), thing)?;
@@ -64,7 +64,7 @@ pub fn find<T: Held, C>(handle: *const C) -> Result<Arc<T>, Failure> {
     Ok(found)
 }
 
-/// Ends a handle; what it was of lives as long as another thread is at work with it.
+/// Ends a handle; its object lives as long as another thread uses it.
 pub fn take<T: Held, C>(handle: *const C) -> Result<Arc<T>, Failure> {
     let mut table = table();
     let found = known::<T>(handle.addr(), table.things.get(&handle.addr()).cloned())?;
@@ -90,7 +90,7 @@ fn known<T: Held>(number: usize, thing: Option<Thing>) -> Result<Arc<T>, Failure
     })
 }
 
-/// Ends the handles of all that belongs to an application.
+/// Ends the handles of everything that belongs to an application.
 pub fn forget(application: &impl Held) {
     let ended: Vec<Thing> = {
         let mut table = table();
@@ -105,6 +105,6 @@ pub fn forget(application: &impl Held) {
             .filter_map(|number| table.things.remove(number))
             .collect()
     };
-    // Outside the lock: to end a data set is to talk to the daemon.
+    // Outside the lock: ending a data set involves the daemon.
     drop(ended);
 }

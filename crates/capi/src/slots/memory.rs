@@ -19,7 +19,7 @@ struct Piece {
     _block: Block,
 }
 
-/// By address. Pieces outlive their applications: what a program has in them is the program's.
+/// By address. Pieces outlive their applications, since their contents are the program's.
 static PIECES: Mutex<BTreeMap<usize, Piece>> = Mutex::new(BTreeMap::new());
 
 fn pieces() -> MutexGuard<'static, BTreeMap<usize, Piece>> {
@@ -45,7 +45,7 @@ fn take(
     let set = DataSet::new(Arc::clone(&application), group);
     // SAFETY: the data set ends before the block does.
     unsafe { set.add(block.start().addr(), block.bytes()) }?;
-    // SAFETY: nobody knows of the block yet.
+    // SAFETY: no other code knows the block yet.
     unsafe { set.allocate(Some(slot), DOMICILE_OTHERS_ABSENT) }?;
     let start = block.start();
     let piece = Piece {
@@ -67,8 +67,8 @@ fn give_back(memory: *mut c_void) -> Result<(), Failure> {
     })
 }
 
-/// Memory of at least so many bytes, full of zeros, whose frames have the slot's colors, for the
-/// threads of a group (NULL: all). It begins with a page and has pages to itself.
+/// Allocates memory of at least this many bytes, filled with zeros, whose frames have the slot's colors, for the
+/// threads of a group (NULL: all). It begins on a page boundary and shares no page.
 ///
 /// # Safety
 /// `memory` is null or points to a pointer.
@@ -84,8 +84,7 @@ pub unsafe extern "C" fn domicile_slot_memory(
     unsafe { make(memory, || take(slots, slot, group, bytes)) }
 }
 
-/// Frees memory of domicile_slot_memory, before or after its application was closed. NULL is
-/// allowed.
+/// Frees memory from domicile_slot_memory, before or after its application was closed. NULL is allowed.
 ///
 /// # Safety
 /// Nobody uses the memory any more.

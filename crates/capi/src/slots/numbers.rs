@@ -1,8 +1,8 @@
-//! The numbers that a program has for its threads, and which threads they are.
+//! The program's numbers for its threads, and the threads behind them.
 
 use std::collections::BTreeMap;
 
-/// The threads of an application that are bound.
+/// The bound threads of an application.
 #[derive(Default)]
 pub struct Numbers(pub BTreeMap<i64, Bound>);
 
@@ -11,6 +11,6 @@ pub struct Numbers(pub BTreeMap<i64, Bound>);
 pub struct Bound {
     /// The kernel's number for it.
     pub tid: u32,
-    /// Where it might run when it was bound.
+    /// The cpus on which it could run when it was bound.
     pub cpus: Vec<u32>,
 }

@@ -47,8 +47,8 @@ pub fn destroy(slot: *mut domicile_slot) -> Result<(), Failure> {
     handles::take::<Slot, _>(slot).map(drop)
 }
 
-/// Defines a slot of so many bytes in each shared cache whose processors use it; kind is a
-/// domicile_slot_kind. Its colors are chosen when a data set is allocated to it.
+/// Defines a slot of this many bytes in each shared cache whose processors use it; kind is a domicile_slot_kind. Its
+/// colors are chosen when a data set is allocated to it.
 ///
 /// # Safety
 /// `slot` is null or points to a pointer.
@@ -63,8 +63,7 @@ pub unsafe extern "C" fn domicile_slot_create(
     unsafe { make(slot, || create(slots, bytes, domicile_slot_kind::from_number(kind)?)) }
 }
 
-/// Ends a slot. Data sets that are in it stay there, and the last of them takes its colors with it.
-/// NULL is allowed.
+/// Destroys a slot. Data sets in it stay there, and its colors become free with the last of them. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slot_destroy(slot: *mut domicile_slot) -> domicile_error {
     code(answer(|| if slot.is_null() { Ok(()) } else { destroy(slot) }))

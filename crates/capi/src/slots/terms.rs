@@ -1,4 +1,4 @@
-//! The safe library `live` in C's terms: what an application starts with, how it stands, what went wrong.
+//! The safe library `live` in C's terms: the start of an application, its state, its errors.
 
 use live::slots::{ColorsFrom, Error, Means, On, Refused, Start, Through};
 use live::{Colors, Source};
@@ -11,7 +11,7 @@ use crate::error::domicile_error::{
     DOMICILE_UNAVAILABLE, DOMICILE_UNFIT, DOMICILE_UNKNOWN_HANDLE,
 };
 
-/// What C asks for.
+/// Converts C's attributes.
 pub fn start(attributes: &domicile_slots_attributes) -> Result<Start, Failure> {
     let on = match attributes.processors {
         0 => On::Affinity,
@@ -50,7 +50,7 @@ fn forced(attributes: &domicile_slots_attributes) -> Result<Colors, Failure> {
     Ok(colors)
 }
 
-/// Starts an application; more processors than there are stand for all of them, as a portable program has it.
+/// Starts an application; more processors than there are stand for all of them, for the sake of portable programs.
 pub fn application(attributes: &domicile_slots_attributes) -> Result<live::slots::Application, Failure> {
     let start = start(attributes)?;
     match live::slots::Application::start(start.clone()) {
@@ -62,7 +62,7 @@ pub fn application(attributes: &domicile_slots_attributes) -> Result<live::slots
     }
 }
 
-/// Which facilities are in use, for people: a line for each.
+/// The facilities in use, for people: a line for each.
 pub fn words(means: &Means) -> String {
     let Some(colors) = &means.colors else {
         return format!(
@@ -102,7 +102,7 @@ pub fn words(means: &Means) -> String {
     )
 }
 
-/// How an application stands.
+/// The state of an application.
 pub fn state(application: &live::slots::Application) -> Result<domicile_slots_state, Failure> {
     use domicile_colors_source::{DOMICILE_COLORS_FORCED, DOMICILE_COLORS_NONE, DOMICILE_COLORS_VALIDATED};
     let space = application.available()?;

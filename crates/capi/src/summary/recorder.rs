@@ -10,16 +10,16 @@ use policy::cdpc::{Loop, Malformed};
 
 use crate::stderr;
 
-/// Loops that the recorder is known to have; when there are more, all are forgotten, and may be described again.
+/// The most loops that are remembered as recorded; beyond that all are forgotten, and may be described again.
 const MOST: usize = 1 << 16;
 /// Lines about what cannot be recorded.
 const MOST_LINES: usize = 8;
 
-/// By hash: two that share one of 64 bits are not worth the room of all.
+/// By hash: a collision of 64 bits is too rare to keep the loops themselves.
 static KNOWN: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
 static LINES: AtomicUsize = AtomicUsize::new(0);
 
-/// Describes a loop to the recorder, unless it has it; says to people what was passed over.
+/// Describes a loop to the recorder once, and prints what was passed over.
 pub fn describe(taken: Result<Taken, Malformed>) {
     match taken {
         Ok(taken) => {

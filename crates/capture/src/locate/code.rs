@@ -1,4 +1,4 @@
-//! Whose code each address of a file is: the same innermost functions and lines that a trace names.
+//! The code at each address of a file: the same innermost functions and lines that a trace names.
 
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ impl Code {
         {
             for (start, bytes, location) in ranges.take(MOST_ROWS) {
                 let end = start.saturating_add(bytes.max(1));
-                // A row is of one line, and so almost always of one function; its ends differ if it is not.
+                // A row has one line, and so almost always one function; otherwise its ends differ.
                 let first = look_up(loader, start).unwrap_or_default();
                 let name = |spot: &crate::symbols::Spot, at| match spot.function.as_str() {
                     "" => elf.function(at).unwrap_or_default().to_string(),

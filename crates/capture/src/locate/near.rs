@@ -7,7 +7,7 @@ const MOST: usize = 3;
 /// Longer names are compared by their beginning.
 const LONGEST: usize = 64;
 
-/// The names most like `name`, best first; none that is quite unlike it.
+/// The names most similar to `name`, best first; no dissimilar ones.
 pub fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
     let all: BTreeSet<&str> = all.collect();
     let far = (name.chars().count() / 3).clamp(1, 6);

@@ -13,9 +13,9 @@ use super::LocateError;
 use crate::elf::Elf;
 use crate::tool;
 
-/// Scripts may be interpreted by scripts, but not for ever.
+/// A script's interpreter may be a script, but not without limit.
 const MOST_SCRIPTS: usize = 4;
-/// Bytes of a script's first line, as the kernel has it.
+/// Bytes of a script's first line that the kernel reads.
 const FIRST_LINE: u64 = 256;
 
 /// A program that could be started, with its libraries.
@@ -44,7 +44,7 @@ impl Loaded {
 }
 
 impl Program {
-    /// The program that a shell would start for `name`; with the interpreter in the place of a script.
+    /// The program that a shell would start for `name`; for a script its interpreter.
     pub fn find(name: &OsStr) -> Result<Program, LocateError> {
         let search = std::env::var_os("PATH").unwrap_or_default();
         let look = |name: &OsStr| tool::lookup(name, &search);
@@ -90,7 +90,7 @@ impl Program {
     }
 }
 
-/// Why there is no program of a name: a file that nobody may run looks like one.
+/// Why there is no program of a name: a file without permission to run looks absent.
 fn absent(name: &OsStr) -> LocateError {
     let path = Path::new(name);
     match path.metadata() {
@@ -113,7 +113,7 @@ fn not_fit(path: &Path, why: impl ToString) -> LocateError {
     }
 }
 
-/// The interpreter of a script; `None` if the file is none. `env` stands for the program that it is to find.
+/// The interpreter of a script; `None` if the file is not one. For `env` it is the program that `env` would find.
 fn interpreter(path: &Path, look: impl Fn(&OsStr) -> Option<PathBuf>) -> Option<Result<PathBuf, LocateError>> {
     let mut line = Vec::new();
     File::open(path).ok()?.take(FIRST_LINE).read_to_end(&mut line).ok()?;
@@ -140,10 +140,10 @@ fn interpreter(path: &Path, look: impl Fn(&OsStr) -> Option<PathBuf>) -> Option<
     Some(look(meant).ok_or_else(missing))
 }
 
-/// The dynamic linker of a program into which a library can be loaded first; else why it cannot.
+/// The dynamic linker of a program, if a library can be preloaded into it; else why not.
 fn check(path: &Path, elf: &Elf) -> Result<PathBuf, LocateError> {
     let about = path.metadata().map_err(|error| not_fit(path, error))?;
-    // The owner of what the kernel reports of a process is its effective user.
+    // The owner of the kernel's files about a process is its effective user.
     let me = Path::new("/proc/self")
         .metadata()
         .map_err(|error| not_fit(Path::new("/proc/self"), error))?;

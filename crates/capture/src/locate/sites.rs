@@ -5,8 +5,8 @@ use results::site::{Place, Site, base};
 use super::code::{Code, Row};
 use super::{LocateError, Program, Range, near};
 
-/// The code of a site, from the inside out: each of the chain is on the call stack, and a call from the last gets the
-/// memory. Between the call and `malloc` is nothing but what is passed over.
+/// The code of a site, from the inside out: each element of the chain is on the call stack, and a call from the last
+/// one gets the memory. Only code that is passed over lies between the call and `malloc`.
 pub type Chain = Vec<Vec<Range>>;
 
 /// `libx.so.1+0x12f0`: an address in a module.
@@ -35,8 +35,8 @@ impl Program {
         Ok(chain)
     }
 
-    /// Code of the program and of the libraries in it that is behind a site's function on a call stack and not the
-    /// site: whatever `passed` says of its name. `sites` says in which modules it can matter.
+    /// Code of the program and its libraries that may lie behind a site's function on a call stack without being the
+    /// site: every function whose name `passed` accepts. `sites` says in which modules it can matter.
     pub fn passed(&self, sites: &[Range], passed: impl Fn(&str) -> bool) -> Vec<Range> {
         let mut ranges = Vec::new();
         for module in 0..self.modules.len() {
@@ -68,7 +68,7 @@ impl Program {
                 end: at + 1,
             }]);
         }
-        // Advice names a library's private memory by the library.
+        // Advice names a library's private memory after the library.
         if place.is_none()
             && let Some(module) = self
                 .modules
@@ -85,7 +85,7 @@ impl Program {
         for (module, loaded) in self.modules.iter().enumerate() {
             let path = loaded.path.to_string_lossy();
             let in_module = |file: &str| base(&path) == file;
-            // A place that names a module means no other one; a place that names a line means no library without debug
+            // A place with a module excludes all other modules; a place with a line excludes libraries without debug
             // information.
             let elsewhere = match place {
                 Some(Place::File(file)) => self.is_module(file) && !in_module(file),

@@ -207,7 +207,7 @@ fn lines_count_once_while_code_goes_on_in_them() {
 
 #[test]
 fn what_waits_for_nothing_is_bounded_by_the_window() {
-    // A long chain that begins anew each time: 100 instructions of which each waits for the one before.
+    // A long chain that restarts each time: 100 instructions, each of which waits for the previous one.
     let chain = vec![way(1, NONE, 100)];
     let taken = played(chain.clone(), 100);
     // Two or three of them are under way at a time.

@@ -70,7 +70,7 @@ fn a_child_is_as_its_parent_was_when_it_was_made() {
             &[record(record::PROGRAM, &[1, 0]), block(0, 0x400, 0), run(0, 0x1000)].concat(),
         );
         tree.words(0, &record(record::FORK, &[11]));
-        // The parent goes on in another thread, and translates what the child does not have.
+        // The parent continues in another thread, and translates code that the child does not have.
         tree.words(
             0,
             &[

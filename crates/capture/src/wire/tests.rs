@@ -52,7 +52,7 @@ mod header {
             .collect()
     }
 
-    /// Compiles `main` behind the header, and runs it.
+    /// Compiles `main` with the header before it, and runs it.
     fn run(main: &str, input: &[u8]) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("wire.c"), folder.path().join("wire"));
@@ -112,9 +112,9 @@ mod header {
             ("MAP_FILE_".to_string(), map::FILE),
             ("MAP_STACK_".to_string(), map::STACK),
         ]);
-        // The recorder does not ask for these kinds of mappings.
+        // The recorder does not request these kinds of mappings.
         let unasked = ["MAP_ANONYMOUS_", "MAP_BREAK_"];
-        // A number that is new in the header is missed here.
+        // Finds numbers that are new in the header.
         let mut theirs: Vec<&str> = names(&text)
             .into_iter()
             .filter(|name| !unasked.contains(name))

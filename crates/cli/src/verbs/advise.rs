@@ -1,4 +1,4 @@
-//! `domicile advise`: where a program's memory time goes, and what placement would gain.
+//! `domicile advise`: where a program spends its memory time, and what placement would gain.
 
 mod in_time;
 mod native;
@@ -30,7 +30,7 @@ use crate::shown::{Details, OF_JSON, Shown};
 use verify::Changed;
 use written::Places;
 
-/// Where the full result goes unless the command line says otherwise.
+/// The default file of the full result.
 const RESULT: &str = "domicile-advice.json";
 
 /// Say what to change about a program so that it waits less for memory, and what that would save
@@ -147,35 +147,35 @@ pub struct Advise {
     command: Vec<OsString>,
 }
 
-/// How long simulations may take that somebody waits for who has ended the recording.
+/// How long simulations may take after the user has ended the recording and waits.
 const SOON: Duration = Duration::from_secs(5);
 
 /// How a recording ended.
 #[derive(Default)]
 struct End {
-    /// Ours: the program's.
+    /// Our exit status, which is the program's.
     status: u8,
-    /// Why the run is not taken for a whole one.
+    /// Why the run does not count as whole.
     broke: Option<String>,
-    /// The program's own status, where it ended by itself.
+    /// The program's own status, if it ended by itself.
     exit: Option<i32>,
-    /// It ended by itself, and nobody had asked for that.
+    /// It ended by itself, without a request to end.
     whole: bool,
-    /// Somebody asked for its end, and waits.
+    /// A signal asked it to end, and the sender waits.
     interrupted: bool,
-    /// Why there is nothing to give advice on.
+    /// Why there is nothing to advise on.
     nothing: Option<String>,
 }
 
-/// What there is to know of the runs that were recorded.
+/// Facts about the recorded runs.
 struct Runs {
-    /// Why the program's is not taken for a whole one.
+    /// Why the program's run does not count as whole.
     broke: Option<String>,
-    /// The program's own status, where it ended by itself.
+    /// The program's own status, if it ended by itself.
     exit: Option<i32>,
-    /// How long the simulation may take, where that is bounded.
+    /// How long the simulation may take, if there is a limit.
     left: Option<Duration>,
-    /// The changed program, where one is to be verified.
+    /// The changed program, if one is to be verified.
     changed: Option<Changed>,
 }
 
@@ -206,7 +206,7 @@ impl Form {
         }
     }
 
-    /// For whom it is written, where that is not `domicile run`.
+    /// The scheduler that it is written for, unless that is `domicile run`.
     pub fn scheduler(self) -> Option<PlacementForm> {
         match self {
             Form::Taskset => Some(PlacementForm::Taskset),
@@ -224,7 +224,7 @@ impl Advise {
         let machine = self.model.machine(HOST)?;
         let top = self.shown.top(console.json().then_some(OF_JSON))?;
         let details = self.details.wanted(self.shown);
-        // Faults of the command line are reported before a program is run.
+        // Errors in the command line are reported before a program runs.
         self.model
             .policies(::advise::policies(&machine, true, self.model.slots.is_some()))?;
 
@@ -270,7 +270,7 @@ impl Advise {
         if let Some(status) = end.exit.filter(|_| end.whole) {
             self.native.replace(self.measured(status));
         }
-        // Signals are the recorder's as long as anything is recorded.
+        // Signals belong to the recorder until all recordings are done.
         let changed = changed.map(|changed| self.record_change(&machine, changed, end.broke.as_ref(), end.exit));
         if let Some(recording) = &mut recording {
             recording.recorded();
@@ -293,7 +293,7 @@ impl Advise {
         }
     }
 
-    /// The tool that a placement is written for. A wrong request is reported before a program is run.
+    /// The tool that a placement is written for. A wrong request is reported before a program runs.
     fn form(&self, machine: &Machine) -> Result<Option<Form>, Failure> {
         let Some(file) = &self.write_placement else {
             return Ok(None);
@@ -303,7 +303,7 @@ impl Advise {
                 "`--write-placement` goes without `--policy`: threads are placed, and compared, where all policies are simulated",
             ));
         }
-        // Programs with more threads than cpus have something to choose where each cpu has its own cache, too.
+        // A program with more threads than cpus also has a choice where each cpu has its own cache.
         if machine.divided_cache_for(usize::MAX).is_none() {
             return Err(Failure::usage(format!(
                 "`--write-placement` needs a machine with several caches of one level, and {} has none; see `domicile machine list`",
@@ -320,7 +320,7 @@ impl Advise {
         }
     }
 
-    /// The files of the results. A file that cannot be written is refused before a program is run.
+    /// The files of the results. A file that cannot be written is refused before a program runs.
     fn places(&self, form: Option<Form>, details: Option<Top>, json: bool) -> Result<Places, Failure> {
         let what = "the full result";
         apart(&[
@@ -361,7 +361,8 @@ impl Advise {
         })
     }
 
-    /// How long the simulation may take, where that is bounded: what the budget has left, and not long for who pressed Ctrl-C.
+    /// How long the simulation may take, if there is a limit: what remains of the budget, and only briefly after
+    /// Ctrl-C.
     fn left(&self, passed: Duration, interrupted: bool) -> Option<Duration> {
         let of_budget = |budget: Duration| budget.saturating_sub(passed).max(budget / 20);
         let left = self.budget.map(of_budget);
@@ -371,7 +372,7 @@ impl Advise {
         }
     }
 
-    /// Simulates what was recorded, and says what came out. False: a change was to be verified, and could not be.
+    /// Simulates what was recorded, and prints the result. False: a change was to be verified, and could not be.
     fn go_on(
         &self,
         machine: &Machine,
@@ -390,7 +391,7 @@ impl Advise {
         let (mut advice, ref machine) = self.advise_now(machine, file, &opened, broke, of_runs.left)?;
         advice.notes.splice(0..0, notes);
         advice.exit = of_runs.exit;
-        // What is damaged in the middle shows when it is read.
+        // Damage in the middle is found only while reading.
         advice.notes.extend(opened.lost_in_words());
         if machine.core.is_some() && opened.dependences().is_none() {
             advice.notes.push(
@@ -437,7 +438,7 @@ impl Advise {
                     plan: policies.iter().find_map(|policy| policy.plan.clone()),
                     every: self.every_policy,
                 },
-                // Policies that were named are the only ones.
+                // Policies named by the user are the only ones.
                 false => Policies::These(policies),
             },
             seed: config.seed,
@@ -460,7 +461,7 @@ impl Advise {
         advice.map_err(|error| simulate::failure(file, error))
     }
 
-    /// How long the program takes, where that is measured. `status`: what it ends with.
+    /// How long the program takes, if that is measured. `status`: the exit status it must end with.
     fn measured(&self, status: i32) -> Option<Native> {
         let here = self.model.machine.as_deref().is_none_or(|name| name == HOST);
         let whole = self.recording.part().is_none() && self.recording.follows_children();
@@ -468,14 +469,14 @@ impl Advise {
         (here && whole && !self.no_native).then(|| native::measured(&self.command, status, most))?
     }
 
-    /// Records the program, and says how it ended.
+    /// Records the program, and reports how it ended.
     fn record(&self, machine: &Machine, file: &Path, json: bool, notes: &mut Vec<String>) -> Result<End, Failure> {
         let recording = self.recording.warming(machine).for_advice();
         let outcome = match self.budget {
             None => recording.record(&self.command, file, json)?,
             Some(budget) => recording.within(budget).record(&self.command, file, json)?,
         };
-        // A program that ends in good order when asked to, as servers do, was recorded whole.
+        // A program that ends with status 0 when asked to, as servers do, was recorded whole.
         let interrupted = outcome.interrupted.filter(|_| outcome.exit != capture::Exit::Code(0));
         let interrupted = interrupted.and_then(|signal| u8::try_from(128 + signal).ok());
         let mut end = End {
@@ -503,7 +504,7 @@ impl Advise {
         Ok(end)
     }
 
-    /// A program in the place of a trace: the `--` was forgotten.
+    /// If a program stands in place of a trace, says so: the `--` was forgotten.
     fn was_a_program(&self, failure: Failure) -> Failure {
         match (failure, &self.trace) {
             (Failure::Work(text), Some(file)) => Failure::Work(format!(

@@ -21,10 +21,10 @@ use source::Source;
 pub use simulated::{Simulation, record};
 pub use source::Command;
 
-/// The exit status where a condition is met.
+/// The exit status when a condition is met.
 const MET: u8 = 3;
 
-/// Recordings of each command unless somebody says how many: two say how far they differ.
+/// The default number of recordings of each command: two show how far they differ.
 const RECORDINGS: u32 = 2;
 
 /// Show what is better and what is worse after a change: by line, data structure, cause and time
@@ -113,7 +113,7 @@ impl Compare {
         Ok(status(&comparison))
     }
 
-    /// Options that would have no effect are refused.
+    /// Refuses options that would have no effect.
     fn have_effect<'a>(&self, mut sources: impl Iterator<Item = &'a Source> + Clone) -> Result<(), Failure> {
         let commands = sources.clone().any(|source| source.kind() == SideKind::Command);
         let of_simulations = [
@@ -136,7 +136,7 @@ impl Compare {
         }
     }
 
-    /// All figures of both sides.
+    /// Collects all figures of both sides.
     fn counted(&self, before: &[Source], after: &[Source]) -> Result<(Recordings, Recordings), Failure> {
         let needed = before
             .iter()
@@ -155,11 +155,11 @@ impl Compare {
         let rounds = self.recordings.unwrap_or(RECORDINGS);
         let folder = Folder::make("compare")
             .map_err(|error| Failure::work(format!("cannot make a folder for traces: {error}; set TMPDIR")))?;
-        // Both in turn: what changes on the machine meanwhile is no difference between them.
+        // Both in turn: a change on the machine meanwhile affects both alike.
         for round in 0..rounds {
             for (sources, counted, which) in &mut sides {
                 for source in sources.iter() {
-                    // Causes take several simulations: those of one recording stand for a side.
+                    // Causes take several simulations: those of one recording represent a side.
                     let causes = !self.no_causes && counted.is_empty();
                     match (source, &simulation) {
                         (Source::Command(command), Some(simulation)) => {
@@ -188,7 +188,7 @@ impl Compare {
     }
 }
 
-/// Two saved results: what `report A B` shows.
+/// Compares two saved results, as `report A B` does.
 pub fn of_results(before: &Path, after: &Path, judging: &Judging) -> Result<Comparison, Failure> {
     let side = |file: &Path, which: &str| {
         let document = files::parse(&files::text(file)?, file)?;
@@ -224,7 +224,7 @@ impl Judging {
     }
 }
 
-/// Says which conditions are met; a comparison that meets one has an exit status of its own.
+/// Prints which conditions are met; a comparison that meets one has its own exit status.
 pub fn status(comparison: &Comparison) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for condition in comparison.met() {

@@ -1,5 +1,5 @@
-//! `domicile daemon`: the memory manager, as a service; or processes that are watched, whose pages follow them between memory
-//! nodes, or which are paired with caches.
+//! `domicile daemon`: the memory manager, as a service; or a watcher of processes, whose pages follow them between
+//! memory nodes, or which are paired with caches.
 
 mod homes;
 mod regions;
@@ -28,7 +28,7 @@ use crate::failure::Failure;
 
 /// Columns that the names of facts take.
 const NAMES: usize = 11;
-/// Lines of the log that wait to be written, at most.
+/// The most log lines that wait to be written.
 const LOG_LINES: usize = 1024;
 
 /// Hold page frames sorted by color, and hand them to programs
@@ -119,7 +119,7 @@ enum Log {
     Json,
 }
 
-/// An amount of memory, of its own or as a part of something.
+/// An amount of memory, absolute or as a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Amount {
     Bytes(u64),
@@ -177,7 +177,7 @@ impl Serve {
         })?;
         let caches = sharers(&root, &colors.cache).map_err(Failure::work)?;
         let machine = pressure::Memory::read(&root).map_err(Failure::work)?;
-        // Of a group with a limit, a tenth is left to whoever else is in it, as of the machine.
+        // In a group with a limit, a tenth is left to its other processes, as on the whole machine.
         let groups = groups::left(&root);
         let left = groups
             .iter()
@@ -186,7 +186,7 @@ impl Serve {
         let stock = self.stock.of(available);
         let socket = socket(self.socket.as_ref());
         if socket == Path::new(SOCKET) {
-            // The folder lies on a file system that is empty after each start of the machine.
+            // The folder is on a file system that is empty after each boot.
             make_folder(&socket)?;
         }
         let mut config = Config::new(socket, colors, caches, stock);
@@ -215,8 +215,8 @@ impl Serve {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Begins the log. A thread of its own writes it, and drops lines where they are not taken: a disk that is full, a
-    /// pipe that was closed or that nobody reads concerns no client. What is left is written when the guard is dropped.
+    /// Begins the log. A separate thread writes it, and drops lines that cannot be written: a full disk, a closed pipe
+    /// or one that nobody reads must not affect clients. Dropping the guard writes the remaining lines.
     fn log(&self) -> WorkerGuard {
         let (stderr, guard) = NonBlockingBuilder::default()
             .lossy(true)
@@ -235,7 +235,7 @@ impl Serve {
             .with_target(false);
         match self.log {
             Log::Json => log.json().flatten_event(true).init(),
-            // The journal has the time of each line itself.
+            // The journal adds the time of each line itself.
             Log::Text if std::env::var_os("JOURNAL_STREAM").is_some() => log.with_ansi(false).without_time().init(),
             Log::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
         }
@@ -264,7 +264,7 @@ impl Status {
         let (free, together) = client.available(&[]).map_err(Failure::work)?;
         let colors = client.colors();
         let source = format!("{:?}", colors.source).to_lowercase();
-        // Whoever asks has a connection, too.
+        // The caller of this command also has a connection.
         let clients = status.clients.saturating_sub(1);
         let limit = (status.limit < u64::MAX).then_some(status.limit);
         let status = DaemonStatus {

@@ -1,4 +1,4 @@
-//! `domicile doctor`: what of Linux works for this user, found by trying.
+//! `domicile doctor`: tries which facilities of Linux work for this user.
 
 mod faults;
 mod frames;
@@ -71,7 +71,7 @@ fn text(found: &Found, width: usize) -> String {
     text
 }
 
-/// Why something was refused, in words that end no sentence.
+/// Why something was refused, as text without a full stop.
 fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "this user may not".into(),

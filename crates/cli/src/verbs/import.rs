@@ -64,7 +64,7 @@ impl Import {
             })
         })?;
         if imported.summary.references == 0 && imported.header.gaps.is_none() {
-            // A trace of nothing helps nobody.
+            // An empty trace is useless.
             let _ = std::fs::remove_file(&self.output);
             return Err(Failure::work(format!(
                 "{}: it holds no references in the format `{}`; is it the right file?",

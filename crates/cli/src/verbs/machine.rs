@@ -1,4 +1,4 @@
-//! `domicile machine`: what machines there are, and what they are made of.
+//! `domicile machine`: the available machines, and their descriptions.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -93,7 +93,7 @@ fn calibrate(name: &str, console: &mut Console) -> Result<(), Failure> {
 }
 
 fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
-    // Measured figures are of this machine, not of a captured one.
+    // Measured figures are for this machine, not for a captured one.
     let report = match root {
         None => ::measured::here(),
         Some(root) => ::machine::host(&sys::Root::new(root)),
@@ -121,7 +121,7 @@ fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
     console.text(&(text + "\n" + &report.machine.to_toml()))
 }
 
-/// How a figure came about, in a word.
+/// The origin of a figure, in a word.
 fn trust(trust: Trust) -> &'static str {
     match trust {
         Trust::Read => "as Linux reports",
@@ -132,8 +132,8 @@ fn trust(trust: Trust) -> &'static str {
     }
 }
 
-/// A machine by name or file. A name that does not exist is a wrong command line; a file that
-/// cannot be read or is not right is failed work.
+/// Loads a machine by name or file. An unknown name is a wrong command line; a file that cannot be read or is invalid
+/// is failed work.
 pub fn load(name: &str) -> Result<::machine::Machine, Failure> {
     ::measured::load(name).map_err(|error| match error {
         MachineError::UnknownName { .. } => Failure::usage(error),

@@ -1,4 +1,4 @@
-//! The machine and the policies that a simulation is asked for: options shared by `simulate` and `advise`.
+//! The machine and the policies of a simulation: options shared by `simulate` and `advise`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,11 +68,11 @@ pub enum Order {
     Recorded,
 }
 
-/// The machine that this runs on.
+/// The name of the machine that this runs on.
 pub const HOST: &str = "host";
 
 impl Model {
-    /// The machine asked for, or `default`.
+    /// The requested machine, or `default`.
     pub fn machine(&self, default: &str) -> Result<Machine, Failure> {
         let machine = load(self.machine.as_deref().unwrap_or(default))?;
         match self.cpus {
@@ -81,8 +81,8 @@ impl Model {
         }
     }
 
-    /// The basis of the figures of the machine asked for, or of `default`: in a sentence or two, and in a few words; none for a
-    /// machine whose description says it, and has a core.
+    /// The basis of the figures of the requested machine, or of `default`: in a sentence or two, and in a few words;
+    /// none for a machine that has a core and whose description says it.
     pub fn basis(&self, default: &str) -> Result<Option<(String, String)>, Failure> {
         if self.machine.as_deref().unwrap_or(default) != HOST {
             let machine = self.machine(default)?;
@@ -107,7 +107,7 @@ impl Model {
         )))
     }
 
-    /// Why page colors do nothing on the machine asked for, or on `default`, as far as a probe has shown that.
+    /// Why page colors do nothing on the requested machine, or on `default`, if a probe has shown that.
     pub fn no_colors(&self, default: &str) -> Option<String> {
         if self.machine.as_deref().unwrap_or(default) != HOST {
             return None;
@@ -116,7 +116,7 @@ impl Model {
         kept.err().map(|why| why.reason)
     }
 
-    /// The policies asked for, or those given; all names and parameters are right.
+    /// The requested policies, or `default`; all names and parameters are checked.
     pub fn policies(&self, default: Vec<Name>) -> Result<Vec<sim::PolicySpec>, Failure> {
         let several = |(_, swept): &(_, Vec<String>)| !swept.is_empty();
         let runs = self.runs(default)?;
@@ -128,7 +128,7 @@ impl Model {
         Ok(runs.into_iter().map(|(spec, _)| spec).collect())
     }
 
-    /// The same with each combination of the values that are given for parameters, and what tells each run from the others.
+    /// The same with each combination of the values given for parameters, and what distinguishes each run.
     pub fn runs(&self, default: Vec<Name>) -> Result<Vec<(sim::PolicySpec, Vec<String>)>, Failure> {
         let names = match self.policies.is_empty() {
             true => default,
@@ -184,7 +184,7 @@ impl Model {
         Ok(Some(Arc::new(plan)))
     }
 
-    /// The simulator's configuration, with everything counted that `detail` says.
+    /// The simulator's configuration, which counts what `detail` says.
     pub fn config(
         &self,
         machine: Machine,
@@ -208,7 +208,7 @@ impl Model {
     }
 }
 
-/// Weights of nodes that the machine does not have would be passed over.
+/// Refuses weights for nodes that the machine does not have, which would be ignored.
 fn weights_fit(machine: &Machine, policies: &[sim::PolicySpec]) -> Result<(), Failure> {
     let nodes = machine.memory.all_nodes() as usize;
     let too_many = |policy: &sim::PolicySpec| {
@@ -226,7 +226,7 @@ fn weights_fit(machine: &Machine, policies: &[sim::PolicySpec]) -> Result<(), Fa
     }
 }
 
-/// Neighbours of a shared machine leave more or less of a cache from one minute to the next: an older probe says its age.
+/// An older probe states its age, because neighbours on a shared machine leave more or less of a cache within minutes.
 fn probed_when() -> String {
     let minutes = ::measured::kept_age().map_or(0, |age| age.as_secs() / 60);
     match minutes {

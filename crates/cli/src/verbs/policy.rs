@@ -1,4 +1,4 @@
-//! `domicile policy`: what policies there are.
+//! `domicile policy`: the available policies.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub enum Policy {
     List,
 }
 
-/// What stands below the list.
+/// The text below the list.
 const COMBINED: &str = "
 A policy that chooses homes and one that chooses colors combine, and either with one for the order of
 work: first-touch+page-coloring+order.

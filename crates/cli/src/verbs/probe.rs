@@ -1,4 +1,4 @@
-//! `domicile probe`: what this process really gets of the caches, and whether page colors are real here.
+//! `domicile probe`: how much of the caches this process actually gets, and whether page colors work here.
 
 mod processor;
 #[cfg(test)]
@@ -84,7 +84,7 @@ const HEADING: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Yellow.on_default();
 
-/// Nanoseconds of a load, with a digit after the point.
+/// Nanoseconds of a load, with one decimal.
 fn load(ns: f64) -> Cell {
     Cell::decimals(ns, 1, " ns")
 }
@@ -132,7 +132,7 @@ fn levels(outcome: &Outcome) -> Table {
     table
 }
 
-/// Loads of pages that agree in the candidate bits, and of pages that do not, by how many they are.
+/// Times of loads from pages that agree in the candidate bits, and from pages that do not, by the number of pages.
 fn steps(finding: &Finding) -> Table {
     let mut table = Table::new(
         format!("Pages that agree in the candidate bits of {}", finding.cache),
@@ -181,7 +181,7 @@ fn single_bits(finding: &Finding) -> Table {
     table
 }
 
-/// What came out; with `details`, all that was timed before it.
+/// The result; with `details`, all timings before it.
 fn text(outcome: &Outcome, width: usize, details: bool) -> String {
     let measured = &outcome.measured;
     let curve = curve(measured);
@@ -219,7 +219,7 @@ fn text(outcome: &Outcome, width: usize, details: bool) -> String {
     text + &conclusion(&outcome.colors, width) + "More: domicile probe --details\n"
 }
 
-/// Walks to page tables that have left the caches.
+/// Walks to page tables that are no longer in the caches.
 fn far(steps: &[Far]) -> String {
     let step = |far: &Far| format!("{:.1} ns beyond {}", far.refill_ns, report::bytes(far.bytes));
     match steps.iter().map(step).collect::<Vec<String>>() {
@@ -228,7 +228,7 @@ fn far(steps: &[Far]) -> String {
     }
 }
 
-/// What others do to the last level.
+/// The effect of other programs on the last level.
 fn shared(others: &Others) -> String {
     let kept_ms = |bytes: u64| (others.bytes.saturating_sub(bytes)) as f64 / others.gbps / 1e6;
     let set = others.bytes / 4;
@@ -278,7 +278,7 @@ fn colors(colors: &ColorReport, width: usize) -> String {
     text + "\n"
 }
 
-/// Whether there are colors to use.
+/// The text on usable colors.
 fn conclusion(colors: &ColorReport, width: usize) -> String {
     match colors.outcome() {
         Ok(validated) => wrapped(

@@ -107,12 +107,12 @@ pub struct Recording {
     shorter: progress::Shorter,
 }
 
-/// Where programs begin, in C's words.
+/// The function where C programs begin.
 const MAIN: &str = "main";
-/// Shorter windows would be of caches that are still empty.
+/// A shorter window would measure caches that are still empty.
 const LEAST_WINDOW: u64 = 100_000;
-/// The warming of caches before a window: not so little that it is nothing, nor so much that it takes longer than the
-/// window.
+/// The bounds for warming caches before a window: enough to have an effect, and not so much that it takes longer than
+/// the window.
 const LEAST_WARM: u64 = 1 << 20;
 const MOST_WARM: u64 = 256 << 20;
 
@@ -120,7 +120,7 @@ impl Record {
     pub fn run(&self, console: &mut Console) -> Done {
         no_stream(&self.output)?;
         self.overwrite.allows(&self.output, "the trace")?;
-        // JSON has standard output to itself.
+        // JSON needs standard output for itself.
         let outcome = self.recording.record(&self.command, &self.output, console.json())?;
         let code = exit_code(&outcome);
         let summary = &outcome.summary;
@@ -137,7 +137,7 @@ impl Record {
                 broke: outcome.broke.clone(),
             }))?;
         } else {
-            // Standard output is the program's.
+            // Standard output belongs to the program.
             if let Some(broke) = &outcome.broke {
                 console::note(format_args!("{broke}; the trace holds what was recorded until then"));
             } else if code != 0 {
@@ -165,13 +165,13 @@ impl Record {
     }
 }
 
-/// The program's exit code. One that was ended because the time was up did nothing wrong.
+/// The program's exit code. A program that was ended because the time was up did not fail.
 fn exit_code(outcome: &capture::Outcome) -> i32 {
     if outcome.ended_by_us { 0 } else { outcome.exit.code() }
 }
 
-/// The exit status of a recording. A program that failed says more by its status than we can; success would be taken for a
-/// whole trace where it is none.
+/// The exit status of a recording. A failed program's own status says more than ours; success would suggest a complete
+/// trace.
 pub fn status(outcome: &capture::Outcome) -> u8 {
     match u8::try_from(exit_code(outcome)).unwrap_or(1) {
         0 if outcome.failure.is_some() => 1,
@@ -180,7 +180,7 @@ pub fn status(outcome: &capture::Outcome) -> u8 {
 }
 
 impl Recording {
-    /// The first option that was given, if any was: where nothing is recorded, none has an effect.
+    /// The first of these options that was given, if any: without a recording, none has an effect.
     pub fn given(&self) -> Option<&'static str> {
         self.options()
             .into_iter()
@@ -205,7 +205,7 @@ impl Recording {
         ]
     }
 
-    /// The first option that was given of those that record only a part of a run, which begins and ends anywhere.
+    /// The first given option of those that record only a part of a run, with any beginning and end.
     pub fn part(&self) -> Option<&'static str> {
         let parts = ["--duration", "--window", "--windows", "--windows-seed", "--skip"];
         let mut options = self.options().into_iter();
@@ -214,7 +214,7 @@ impl Recording {
             .map(|(name, _)| name)
     }
 
-    /// Whether processes that the program starts are recorded, too.
+    /// Returns true if processes that the program starts are recorded, too.
     pub fn follows_children(&self) -> bool {
         !self.no_children
     }
@@ -224,8 +224,8 @@ impl Recording {
         self.from.as_deref()
     }
 
-    /// The same, for an advice that is to take no longer than `budget`: what is recorded in half of it, and as much of that,
-    /// in windows, as is simulated in the other half.
+    /// The same for an advice that should take no longer than `budget`: records for half of it, and as much, in
+    /// windows, as is simulated in the other half.
     pub fn within(&self, budget: Duration) -> Recording {
         let half = budget / 2;
         let references = half.as_secs_f64() * progress::ADVISED_A_SECOND;
@@ -240,7 +240,7 @@ impl Recording {
         }
     }
 
-    /// The same for an advice: Ctrl-C ends the recording, and advice is given on what there is.
+    /// The same for an advice: Ctrl-C ends the recording, and the advice is on what was recorded.
     pub fn for_advice(&self) -> Recording {
         let limited = self.duration.is_some() || self.window.is_some();
         Recording {
@@ -253,7 +253,7 @@ impl Recording {
         }
     }
 
-    /// The same with as much to warm caches as the machine's outermost ones hold, where nothing else was asked for.
+    /// The same, warming caches with as much as the machine's outermost ones hold, unless the user asked otherwise.
     pub fn warming(&self, machine: &Machine) -> Recording {
         let instances = |cache: &machine::Cache| u64::from(machine.cpus.div_ceil(cache.cpus_per_instance.max(1)));
         let bytes = machine
@@ -265,10 +265,10 @@ impl Recording {
         }
     }
 
-    /// The part of the run that an advice rests on, where it is not all that was to be recorded.
+    /// The part of the run that an advice is based on, if it is not all that should be recorded.
     pub fn rests_on(&self, outcome: &capture::Outcome, budget: Option<Duration>) -> Option<String> {
         let (taken, all) = (outcome.summary.references, outcome.references_seen);
-        // Of several windows that were warmed the verdict says it.
+        // For several warmed windows the verdict says it.
         let warmed = self.warm != Some(0) && (budget.is_some() || self.windows.is_some_and(|windows| windows > 1));
         let windowed = !warmed && (budget.is_some() || self.window.is_some());
         (windowed && taken < all).then(|| {
@@ -281,7 +281,7 @@ impl Recording {
         })
     }
 
-    /// Runs a command and records it; `aside` sends what it prints to standard error.
+    /// Runs a command and records it; `aside` sends the command's output to standard error.
     pub fn record(&self, command: &[OsString], output: &Path, aside: bool) -> Result<capture::Outcome, Failure> {
         let (program, arguments) = command
             .split_first()

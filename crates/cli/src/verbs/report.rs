@@ -1,4 +1,4 @@
-//! `domicile report`: a saved result, shown again, or two held against each other.
+//! `domicile report`: shows a saved result again, or compares two.
 
 mod profile;
 
@@ -107,7 +107,7 @@ impl Report {
             return shown.ended(console);
         }
         if console.json() {
-            // As it was saved: what it does not say is not made up.
+            // As it was saved: nothing that it lacks is added.
             for value in &shown.values {
                 console.line(value)?;
             }
@@ -158,7 +158,7 @@ impl Report {
             .write(&document, self.output.as_deref(), self.overwrite, console)
     }
 
-    /// Where the page goes.
+    /// The destination of the page.
     fn page(&self) -> Option<&Path> {
         self.html.as_deref().or(self.output.as_deref())
     }
@@ -182,23 +182,23 @@ impl Report {
     }
 }
 
-/// Refuses an output that would be written over a result. Two streams are no file.
+/// Refuses an output that would overwrite a result. Streams are not files.
 fn is_another(result: Option<&Path>, what: &str, output: Option<&Path>) -> Result<(), Failure> {
     let is_file = |path: &&Path| *path != Path::new(STANDARD);
     apart(&[("the result", result.filter(is_file)), (what, output.filter(is_file))])
 }
 
-/// What there is to show.
+/// The results to show.
 struct Read {
     document: Document,
     /// The same as JSON.
     values: Vec<serde_json::Value>,
-    /// Whether it was compared here, so that its conditions are our exit status.
+    /// True if it was compared here, so that its conditions determine our exit status.
     judged: bool,
 }
 
 impl Read {
-    /// All was shown: what is left to be said, and the exit status.
+    /// Ends after everything was shown: reports the conditions that are met, and returns the exit status.
     fn ended(&self, console: &mut Console) -> Done {
         console.flush()?;
         match &self.document {

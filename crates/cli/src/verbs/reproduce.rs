@@ -139,7 +139,7 @@ impl Reproduce {
             let section = match done {
                 Ok(section) => section,
                 Err(error) => {
-                    // Earlier results are printed all the same.
+                    // Earlier results are still printed.
                     failures.push(format!("{}: {error}", item.name));
                     break;
                 }
@@ -171,7 +171,7 @@ impl Reproduce {
         Ok(ExitCode::from(u8::from(!failures.is_empty())))
     }
 
-    /// Options that the paper has nothing to do with are refused.
+    /// Refuses options that do not apply to the paper.
     fn suits(&self) -> Result<(), Failure> {
         let given = [
             (Choice::Size, self.size.is_some()),
@@ -188,7 +188,7 @@ impl Reproduce {
         refusals.next().map_or(Ok(()), |refusal| Err(Failure::usage(refusal)))
     }
 
-    /// One figure can be had live.
+    /// Checks `--live`, which one figure supports.
     fn live_suits(&self, wanted: &[String]) -> Result<(), Failure> {
         const LIVE: (&str, &str) = ("lee12", "figure9");
         match (self.live, self.paper.as_str(), wanted) {
@@ -200,7 +200,7 @@ impl Reproduce {
         }
     }
 
-    /// The items asked for, each of which the paper has.
+    /// The requested items, which the paper has.
     fn named(&self, paper: &Paper) -> Result<&[String], Failure> {
         let names: Vec<&str> = paper.items.iter().map(|item| item.name.as_str()).collect();
         if let Some(unknown) = self.items.iter().find(|item| !names.contains(&item.as_str())) {
@@ -213,7 +213,7 @@ impl Reproduce {
         Ok(&self.items)
     }
 
-    /// The names of the items asked for, or all; each suits the other options.
+    /// The names of the requested items, or all; each suits the other options.
     fn wanted(&self, paper: &Paper, asked: Vec<String>) -> Result<Vec<String>, Failure> {
         let wanted = match asked.is_empty() {
             true => paper.items.iter().map(|item| item.name.clone()).collect(),
@@ -266,7 +266,7 @@ impl Reproduce {
         Ok(wanted)
     }
 
-    /// Where the drawing goes.
+    /// The destination of the drawing.
     fn place(&self) -> Result<Option<Destination>, Failure> {
         if self.overwrite.force && self.plot.is_none() {
             return Err(Failure::usage(
@@ -281,7 +281,7 @@ impl Reproduce {
     }
 }
 
-/// Draws a section; what went wrong.
+/// Draws a section. Error: the reason.
 fn draw(place: Destination, section: &Section) -> Result<(), String> {
     let Some(svg) = ::reproduce::plot(section) else {
         return Ok(());
@@ -313,7 +313,7 @@ impl Display {
     }
 
     fn at(&self, stage: String, position: u64, length: u64) {
-        // A display that panicked elsewhere is no reason to stop the work.
+        // A panic elsewhere in the display must not stop the work.
         let Ok(mut now) = self.now.lock() else { return };
         if now.as_ref().is_none_or(|(shown, _)| *shown != stage) {
             if let Some((_, bar)) = now.take() {
@@ -326,7 +326,7 @@ impl Display {
             *now = Some((stage, bar));
         }
         if let Some((_, bar)) = &*now {
-            // The paper's own count is only near: a bar that is full goes on as full.
+            // The paper's own count is approximate: a full bar stays full.
             bar.set_position(if length == 0 { 0 } else { position.min(length) });
         }
     }

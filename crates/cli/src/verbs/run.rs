@@ -1,5 +1,5 @@
-//! `domicile run`: a program with cache slots for its data, without a change to it; or with the arrays of its parallel
-//! loops in frames of the colors that suit them, or on the nodes that use them; or with its pages following it between nodes.
+//! `domicile run`: runs an unmodified program with cache slots for its data; or with the arrays of its parallel loops
+//! in frames of suitable colors, or on the nodes that use them; or with its pages following it between nodes.
 
 mod arrays;
 mod copies;
@@ -38,7 +38,7 @@ use crate::destination::{Destination, Overwrite, apart};
 use crate::failure::Failure;
 use crate::suggested;
 
-/// Larger plans are not read.
+/// The largest plan that is read.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Run a program with its data in chosen parts of the cache, or with its pages near their users
@@ -279,7 +279,7 @@ impl Run {
         Ok(self.ended(console, report, &outcome))
     }
 
-    /// The exit status is the program's, whatever becomes of the report.
+    /// The exit status is the program's, even if the report fails.
     fn ended(&self, console: &mut Console, report: Option<Destination>, outcome: &results::run::Run) -> ExitCode {
         if let Err(failure) = self.report_outcome(console, report, outcome) {
             failure.report();
@@ -287,7 +287,7 @@ impl Run {
         ExitCode::from(u8::try_from(outcome.exit_code).unwrap_or(1))
     }
 
-    /// Faults in them are reported before anything is looked at.
+    /// Errors in them are reported before anything else.
     fn given_colors(&self) -> Result<Option<Colors>, Failure> {
         let Some(text) = &self.force_colors else {
             return Ok(None);
@@ -300,7 +300,7 @@ impl Run {
         colors.map(Some)
     }
 
-    /// How blocks of the heap are kept apart; as this machine's on-chip cache has it, where nothing else is said.
+    /// How blocks of the heap are kept apart; by default as this machine's on-chip cache requires.
     fn alignment(&self) -> Result<Option<Alignment>, Failure> {
         let variable = std::env::var(Alignment::ENVIRONMENT).ok();
         let (from, text) = match (&self.align, &variable) {
@@ -311,7 +311,7 @@ impl Run {
         Alignment::read(text, arrays::on_chip()).map_err(|error| Failure::usage(format!("{from}: {error}")))
     }
 
-    /// Where the report goes, if it is a file.
+    /// The destination of the report, if it is a file.
     fn report_file(&self) -> Result<Option<Destination>, Failure> {
         let path = self.report.as_ref().filter(|path| path.as_os_str() != "-");
         apart(&[
@@ -343,13 +343,13 @@ impl Run {
         self.put(console, report, &text, outcome::placed_nothing(outcome))
     }
 
-    /// Puts a report where it is wanted; a `grave` one is printed even with --quiet.
+    /// Writes a report to its destination; a `grave` one is printed even with --quiet.
     fn put(&self, console: &Console, place: Option<Destination>, text: &str, grave: bool) -> Result<(), Failure> {
         match (&self.report, place) {
-            // A report that its file cannot take is not thrown away.
+            // If its file cannot be written, the report is printed.
             (Some(_), Some(place)) => place.write_text(text).inspect_err(|_| console::say(text)),
             (Some(_), None) => console::print(text),
-            // JSON, and grave news, are printed even with --quiet.
+            // JSON and grave reports are printed even with --quiet.
             (None, _) if console.json() || grave => {
                 console::say(text);
                 Ok(())
@@ -362,7 +362,7 @@ impl Run {
     }
 }
 
-/// By which a program gets its part of the cache.
+/// The means by which a program gets its part of the cache.
 enum Means {
     Colors(Colors),
     Ways(Instead),
@@ -374,7 +374,7 @@ fn json(report: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n")
 }
 
-/// The policies that give pages homes by what the program says of its parallel loops.
+/// The policies that give pages homes by the program's summaries of its parallel loops.
 fn homes() -> impl Iterator<Item = &'static str> {
     let by_summaries = policy::registry().iter().filter(|entry| entry.traits.summaries);
     by_summaries.map(|entry| entry.name)
@@ -412,12 +412,12 @@ fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The colors to be used.
+/// The colors to use.
 fn colors(from: ColorsFrom) -> Result<Colors, live::Error> {
     from.decide(|| Some(Client::find().ok()?.colors().clone()))
 }
 
-/// Ways in place of colors, for the slots of a plan; or why there are neither.
+/// Ways instead of colors, for the slots of a plan; or why there are neither.
 fn instead(error: live::Error, planned: bool) -> Result<Instead, Failure> {
     if let (live::Error::NoColors { why }, true) = (&error, planned)
         && let Some(instead) = Instead::of(why, &sys::Root::default()).map_err(Failure::work)?
@@ -430,7 +430,7 @@ fn instead(error: live::Error, planned: bool) -> Result<Instead, Failure> {
     )))
 }
 
-/// Who says that these are the colors.
+/// Returns true if the user forced these colors.
 fn is_forced(colors: &Colors) -> bool {
     colors.source == Source::Forced
 }

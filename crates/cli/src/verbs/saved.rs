@@ -1,4 +1,4 @@
-//! Saved results, read back: what `report` shows and `compare` compares.
+//! Reads saved results, which `report` shows and `compare` compares.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,10 +8,10 @@ use results::Document;
 use crate::destination::STANDARD;
 use crate::failure::Failure;
 
-/// Longest result that is read.
+/// The longest result that is read.
 const LIMIT: u64 = 1 << 30;
 
-/// What a result's file is called in messages.
+/// The name of a result's file in messages.
 pub fn name(file: &Path) -> String {
     match file == Path::new(STANDARD) {
         true => "standard input".to_string(),
@@ -62,8 +62,8 @@ fn read(file: &Path) -> std::io::Result<String> {
     }
 }
 
-/// How the names of sources end. A result that somebody else made may name any file, and others of a user's are not put into a page
-/// that is handed on.
+/// The extensions of source files. A result from another person may name any file, and no other file of the user's may
+/// get into a page that is passed on.
 const SOURCES: [&str; 36] = [
     "C", "F", "F90", "S", "ads", "adb", "asm", "c", "c++", "cc", "cpp", "cu", "cxx", "d", "f", "f03", "f08", "f90",
     "f95", "for", "go", "h", "hh", "hpp", "hxx", "inc", "inl", "ipp", "l", "m", "mm", "nim", "rs", "s", "tcc", "y",
@@ -83,10 +83,10 @@ pub fn named_source(path: &str) -> Result<String, String> {
     }
 }
 
-/// The text of a source file; longer ones are nobody's source.
+/// The text of a source file; a longer file is not source.
 pub fn source_text(path: &str) -> Result<String, String> {
     const MOST_BYTES: u64 = 16 << 20;
-    // Before it is opened: a pipe without a writer would never be.
+    // Checked before opening, because opening a pipe without a writer would block.
     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !about.is_file() {
         return Err("it is no file".to_string());

@@ -115,7 +115,7 @@ pub struct Simulate {
     salvage: bool,
 }
 
-/// Pages that `--by page` finds at least, those with the largest stall.
+/// How many pages `--by page` finds at least, those with the largest stall.
 const PAGES: usize = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -142,7 +142,7 @@ impl Simulate {
         let top = self.top(console.json())?;
         let default = match (self.fast, self.model.no_colors(HOST)) {
             (true, _) => Name::default_of(Kind::Home),
-            // Where colors do nothing, frames are what Linux gives, as they are for `advise`.
+            // If colors do nothing, frames are as Linux gives them, as for `advise`.
             (false, Some(_)) => Name::first(&[Kind::Color], |traits| traits.linux),
             (false, None) => Name::default_of(Kind::Color),
         };
@@ -228,7 +228,7 @@ impl Simulate {
         }
         let runs = simulate(&self.trace, &opened, &config)?;
         self.name_missing(&opened);
-        // Files are written after the output, which is then there even if a file fails.
+        // Files are written after the output, so that it appears even if a file fails.
         let mut outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
         for profile in outcomes.iter_mut().filter_map(|outcome| outcome.profile.as_mut()) {
             profile.keep(results::Profile::KEPT);
@@ -245,7 +245,7 @@ impl Simulate {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Which cpus threads are given while they run.
+    /// How cpus are given to threads while they run.
     fn scheduled(&self, order: sim::Order) -> Result<Scheduling, Failure> {
         let (option, schedule) = match (self.move_threads, self.schedule) {
             (Some(every), _) => {
@@ -254,7 +254,7 @@ impl Simulate {
             }
             (None, schedule) => ("--schedule", schedule.unwrap_or_default()),
         };
-        // Over a stream of misses threads go to the next cpu when it has been recorded.
+        // With a stream of misses, threads move to the next cpu only after the stream has been recorded.
         let afterwards = self.fast && matches!(schedule, Scheduling::Next { .. });
         if order == sim::Order::Recorded && schedule != Scheduling::Stay && !afterwards {
             return Err(Failure::usage(format!(
@@ -300,7 +300,7 @@ impl Simulate {
         }
     }
 
-    /// How many rows are shown of lists, where there are any.
+    /// How many rows of lists are shown, if there are any.
     fn top(&self, json: bool) -> Result<Top, Failure> {
         let pages = self.by.contains(&By::Page);
         let lists = pages || self.by.contains(&By::Structure) || self.by.contains(&By::Line);
@@ -314,7 +314,7 @@ impl Simulate {
         })
     }
 
-    /// How many pages are looked for.
+    /// How many pages are searched for.
     fn pages(&self, top: Top) -> usize {
         match top {
             _ if !self.by.contains(&By::Page) => 0,
@@ -324,7 +324,7 @@ impl Simulate {
         }
     }
 
-    /// Requests that a stream of misses cannot answer are refused.
+    /// Refuses requests that a stream of misses cannot answer.
     fn is_fast(&self, policies: &[sim::PolicySpec]) -> Result<(), Failure> {
         let refused = [
             (!self.by.is_empty(), "--by"),
@@ -387,7 +387,7 @@ pub fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Re
     runs.map_err(|error| failure(file, error))
 }
 
-/// A fault of a trace.
+/// An error in a trace.
 pub fn failure(file: &Path, error: sim::SimError) -> Failure {
     match error {
         sim::SimError::Policy(error) => error.into(),
@@ -400,7 +400,7 @@ pub fn failure(file: &Path, error: sim::SimError) -> Failure {
     }
 }
 
-/// What `--explain-hints` writes.
+/// The contents of `--explain-hints`.
 fn explained(trace: &::trace::Trace, config: &sim::Config, runs: &[sim::Simulated]) -> ExplainedHints {
     let explained = runs
         .iter()
@@ -412,7 +412,7 @@ fn explained(trace: &::trace::Trace, config: &sim::Config, runs: &[sim::Simulate
     }
 }
 
-/// Results of a simulation stand alone: each says of which program it is.
+/// Results of a simulation stand alone: each names its program.
 fn name_program(outcomes: &mut [results::Outcome], header: &::trace::Header) {
     for outcome in outcomes {
         outcome.program.clone_from(&header.program);
@@ -420,7 +420,7 @@ fn name_program(outcomes: &mut [results::Outcome], header: &::trace::Header) {
     }
 }
 
-/// Writes a part of the result to a file of its own.
+/// Writes a part of the result to its own file.
 fn write(place: Destination, value: &impl Serialize) -> Result<(), Failure> {
     place.write(|out| {
         serde_json::to_writer(&mut *out, value)?;

@@ -1,4 +1,4 @@
-//! `domicile sweep`: many simulations, as a file says.
+//! `domicile sweep`: many simulations, as a file specifies.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::progress;
 
-/// Rows of the best and of those that failed that are printed.
+/// How many of the best and of the failed rows are printed.
 const SHOWN: usize = 5;
 
 /// Simulate all combinations of machines, policies, parameters and changes over traces
@@ -111,7 +111,7 @@ impl Sweep {
             bar.set_length(all);
             bar.set_position(done);
             if done as usize == before {
-                // The time that is left goes by what is done now.
+                // The remaining time is estimated from the work that is done now.
                 bar.reset_eta();
             }
         };
@@ -164,7 +164,7 @@ impl Sweep {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What the Python package does; what it prints.
+    /// Runs the Python package; returns its output.
     fn in_python(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Vec<u8>, Failure> {
         let python = std::env::var_os("DOMICILE_PYTHON").unwrap_or_else(|| "python3".into());
         let mut command = Command::new(&python);
@@ -203,7 +203,7 @@ fn over(text: &str) -> Result<String, String> {
     }
 }
 
-/// Prints the rows; the exit status is 1 where no point could be simulated.
+/// Prints the rows; the exit status is 1 if no point could be simulated.
 fn ended(console: &mut Console, rows: &Rows, output: &Path) -> Done {
     let of = |row: &Row| Some((row.trace.clone(), row.incomplete.clone()?));
     let incomplete: BTreeSet<(String, String)> = rows.rows().iter().filter_map(of).collect();
@@ -230,7 +230,7 @@ fn failure(error: SweepError) -> Failure {
     }
 }
 
-/// What the sweep came to: the fastest of each trace and machine, and what failed.
+/// The result of the sweep: the fastest of each trace and machine, and the failures.
 fn text(rows: &[Row], output: &Path) -> String {
     let failed: Vec<&Row> = rows.iter().filter(|row| row.error.is_some()).collect();
     let mut text = format!("{} points in {}", rows.len(), output.display());
@@ -275,7 +275,7 @@ fn text(rows: &[Row], output: &Path) -> String {
     text
 }
 
-/// What tells a point from the others of its trace and machine.
+/// The properties that distinguish a point from the others of its trace and machine.
 fn named(row: &Row) -> String {
     let cpus = row.cpus.map(|cpus| format!("{cpus} cpus"));
     let parts = [

@@ -1,4 +1,4 @@
-//! `domicile trace`: what is in a trace.
+//! `domicile trace`: shows the contents of a trace.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub fn open(file: &Path) -> Result<trace::Trace, Failure> {
     trace::Trace::open(file).map_err(|error| named(file, &error, ""))
 }
 
-/// Opens a trace, or what is left of a damaged one.
+/// Opens a trace, or the remains of a damaged one.
 pub fn open_or_salvage(file: &Path, salvage: bool) -> Result<trace::Trace, Failure> {
     let opened = match salvage {
         true => trace::Trace::salvage(file),
@@ -66,13 +66,13 @@ pub fn open_or_salvage(file: &Path, salvage: bool) -> Result<trace::Trace, Failu
     opened.map_err(|error| explain(file, &error))
 }
 
-/// A trace that holds something to simulate.
+/// Checks that a trace contains something to simulate.
 pub fn to_simulate(opened: trace::Trace, file: &Path) -> Result<trace::Trace, Failure> {
     opened.check_references().map_err(|error| explain(file, &error))?;
     Ok(opened)
 }
 
-/// An error of a trace, with the file that it is of, for a verb that knows `--salvage`.
+/// An error in a trace, with its file, for a verb that has `--salvage`.
 pub fn explain(file: &Path, error: &trace::TraceError) -> Failure {
     let hint = match error {
         trace::TraceError::Damaged { .. } => ", or read what is left with `--salvage`",
@@ -154,7 +154,7 @@ fn reference_text(thread: u64, reference: &Ref) -> String {
     format!("{thread} {op} {:x} {}\n", reference.addr, reference.size)
 }
 
-/// Addresses are texts: not every reader of JSON holds 64 bits in a number.
+/// Addresses are strings: not every reader of JSON supports 64-bit numbers.
 fn reference_json(thread: u64, reference: &Ref, pc: u64) -> Value {
     json!({
         "thread": thread,
@@ -166,8 +166,8 @@ fn reference_json(thread: u64, reference: &Ref, pc: u64) -> Value {
     })
 }
 
-/// A barrier is one line once all its threads have come, and so are the two ends of a work item; everything else is a
-/// comment.
+/// A barrier is one line once all its threads have arrived; the two ends of a work item are lines, too; everything else
+/// is a comment.
 fn event_text(thread: u64, event: &Event, arrived: &mut HashMap<u64, u32>) -> String {
     match event {
         Event::WorkBegin { hints } => {

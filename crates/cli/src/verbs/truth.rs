@@ -1,4 +1,4 @@
-//! `domicile truth`: predictions held against the clock on this machine.
+//! `domicile truth`: compares predictions with the clock on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::progress;
 use crate::suggested;
 
-/// A range is kept that comes of so many pairs at least, each measured so often.
+/// A range is kept only if it comes from at least this many pairs, each measured this many times.
 const PAIRS: u32 = 5;
 const ROUNDS: u32 = 6;
 
@@ -189,7 +189,7 @@ impl Truth {
         }
     }
 
-    /// The machine, as it is now.
+    /// The machine in its current state.
     fn probed(&self) -> Result<::machine::Machine, Failure> {
         if self.machine == HOST && !self.as_probed && self.measured.is_none() {
             let progress = progress::unknown("probing this machine");
@@ -250,7 +250,7 @@ fn failure(error: TruthError) -> Failure {
     }
 }
 
-/// A result whose times are taken.
+/// An earlier result whose times are used.
 fn earlier(file: &Path) -> Result<results::Truth, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::work(format!("cannot read {}: {error}", file.display())))?;
@@ -262,7 +262,7 @@ fn earlier(file: &Path) -> Result<results::Truth, Failure> {
     })
 }
 
-/// The pairs there are.
+/// The available pairs.
 fn list(pairs: &[Pair]) -> Table {
     let columns = ["pair", "change", "whose", "half"].map(|title| Column::new(Role::Label, title));
     let mut table = Table::new(format!("{} pairs", pairs.len()), columns);

@@ -1,4 +1,4 @@
-//! How processes are watched whose pages follow them: options shared by `run` and `daemon`.
+//! How processes are watched so that their pages can follow them: options shared by `run` and `daemon`.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 
 /// Columns that the names of facts take.
 const NAMES: usize = 11;
-/// Shorter intervals are work for nothing; longer ones are no intervals.
+/// Shorter intervals only cost time; longer ones are useless.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(3600);
 
 #[derive(Args)]
@@ -41,7 +41,7 @@ pub struct Watching {
     observations: Option<PathBuf>,
 }
 
-/// Where the policy's observations go.
+/// The destination of the policy's observations.
 pub type Observations = Option<Box<dyn Write + Send>>;
 
 /// A new file of observations.
@@ -61,12 +61,12 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl Watching {
-    /// Whether nothing of it is given.
+    /// Returns true if none of these options is given.
     pub fn is_unused(&self) -> bool {
         self.sets.is_empty() && self.interval.is_none() && self.source.is_none() && self.observations.is_none()
     }
 
-    /// What is set of the policy's parameters.
+    /// The given parameters of the policy.
     pub fn sets(&self) -> &[String] {
         &self.sets
     }
@@ -83,7 +83,7 @@ impl Watching {
         self.observations.as_ref()
     }
 
-    /// Finds out by what is watched, and begins the file of observations.
+    /// Chooses the source of observations, and begins the file of observations.
     pub fn prepare(
         &self,
         policy: &Name,
@@ -105,7 +105,7 @@ impl Watching {
     }
 }
 
-/// A fault of the command line is the user's to change.
+/// An error in the command line is the user's to correct.
 pub fn failure(error: HomesError) -> Failure {
     match error {
         HomesError::Policy(error) => error.into(),
@@ -121,7 +121,7 @@ pub fn text(report: &LiveHomes) -> String {
     report::live_homes(report).facts(NAMES)
 }
 
-/// By what is watched, for who waits.
+/// Names the source of observations to a waiting user.
 pub fn announce(source: &str) {
     console::note(format_args!("pages are watched by {source}"));
 }

@@ -32,7 +32,35 @@ pub struct Closed {
     stale: BTreeSet<u64>,
     /// All keys are in use: pages without one are open.
     scarce: bool,
+    /// Moves of the thread that were made since pages or mappings changed last. A program whose regions are found goes
+    /// between the same cpus thousands of times in a second.
+    moves: Vec<Move>,
+    /// The move that is under way.
+    moving: Moving,
 }
+
+/// What the thread's move from one cpu to another changes, while pages are closed by their protection.
+struct Move {
+    from: Option<u32>,
+    to: Option<u32>,
+    ranges: Vec<Protected>,
+    /// [`Closed::have`] after it.
+    have: HashMap<u64, u32>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Moving {
+    /// There is none, or other pages change with it.
+    #[default]
+    No,
+    /// It is the first from there; its changes are kept.
+    New(Option<u32>),
+    /// This one of [`Closed::moves`].
+    Known(usize),
+}
+
+/// More moves than this are forgotten: a process of few threads goes between few cpus.
+const MOVES: usize = 64;
 
 impl Closed {
     pub fn by(by: Closing) -> Closed {
@@ -51,8 +79,26 @@ impl Closed {
         if self.by == Closing::Keys || cpu == self.side {
             return;
         }
+        if !self.stale.is_empty() {
+            self.forget_moves();
+        } else if self.moving != Moving::No {
+            // Two moves in one.
+            self.end_move();
+        } else if let Some(known) = self.moves.iter().position(|one| (one.from, one.to) == (self.side, cpu)) {
+            self.moving = Moving::Known(known);
+            self.side = cpu;
+            return;
+        } else {
+            self.moving = Moving::New(self.side);
+        }
         self.side = cpu;
-        let shut = |cpus: u128| cpu.is_some_and(|cpu| cpus >> cpu & 1 == 1);
+        self.doubt_side();
+    }
+
+    /// Pages whose protection is not as the thread's cpu has it may have to change.
+    fn doubt_side(&mut self) {
+        let side = self.side;
+        let shut = |cpus: u128| side.is_some_and(|cpu| cpus >> cpu & 1 == 1);
         let more = self
             .pages
             .iter()
@@ -60,6 +106,19 @@ impl Closed {
         self.stale.extend(more.map(|(page, _)| *page));
         self.stale
             .extend(self.have.keys().filter(|page| !self.pages.contains_key(page)));
+    }
+
+    /// Pages or mappings change, so that no move is known any more.
+    pub fn forget_moves(&mut self) {
+        self.moves.clear();
+        self.end_move();
+    }
+
+    /// The move under way is made page by page.
+    fn end_move(&mut self) {
+        if let Moving::Known(_) = std::mem::take(&mut self.moving) {
+            self.doubt_side();
+        }
     }
 
     /// Returns whether a page is shut by its protection.
@@ -83,6 +142,7 @@ impl Closed {
 
     /// Closes a page to these cpus, and opens it to all others.
     pub fn set(&mut self, page: u64, cpus: u128) {
+        self.forget_moves();
         match cpus {
             0 => self.pages.remove(&page),
             cpus => self.pages.insert(page, cpus),
@@ -97,6 +157,7 @@ impl Closed {
 
     /// Its key is checked again, whatever was known of it: the program may have moved the page.
     pub fn doubt(&mut self, page: u64, key: u32) {
+        self.forget_moves();
         self.have.insert(page, key);
         self.stale.insert(page);
     }
@@ -124,10 +185,11 @@ impl Closed {
 
     /// Returns whether any page may have another key than it should.
     pub fn is_stale(&self) -> bool {
-        !self.stale.is_empty()
+        !self.stale.is_empty() || self.moving != Moving::No
     }
 
     pub fn open_all(&mut self) {
+        self.forget_moves();
         self.stale.extend(self.pages.drain().map(|(page, _)| page));
     }
 
@@ -147,7 +209,14 @@ impl Closed {
         mut may_differ: impl FnMut(&Mapping, usize) -> bool,
         mut take: impl FnMut() -> io::Result<Option<u32>>,
     ) -> io::Result<Vec<Protected>> {
+        let moving = std::mem::take(&mut self.moving);
+        if let Moving::Known(number) = moving {
+            let known = &self.moves[number];
+            self.have.clone_from(&known.have);
+            return Ok(known.ranges.clone());
+        }
         let mut ranges: Vec<Protected> = Vec::new();
+        let mut lost = false;
         for page in std::mem::take(&mut self.stale) {
             let closed = self.of(page);
             let mut wanted = match self.by {
@@ -162,10 +231,12 @@ impl Closed {
             let Some(mapping) = layout.mapping(address) else {
                 self.pages.remove(&page);
                 self.have.remove(&page);
+                lost = true;
                 continue;
             };
             if wanted != OPEN && (layout.spares(address) || !may_differ(mapping, address)) {
                 self.pages.remove(&page);
+                lost = true;
                 wanted = OPEN;
                 if !self.have.contains_key(&page) {
                     continue;
@@ -178,6 +249,16 @@ impl Closed {
             let shut = self.by == Closing::Protection && wanted == SHUT;
             let may = (mapping.read && !shut, mapping.write && !shut);
             add(&mut ranges, address, may, wanted);
+        }
+        match moving {
+            _ if lost => self.moves.clear(),
+            Moving::New(from) if self.moves.len() < MOVES => self.moves.push(Move {
+                from,
+                to: self.side,
+                ranges: ranges.clone(),
+                have: self.have.clone(),
+            }),
+            _ => {}
         }
         Ok(ranges)
     }
@@ -194,6 +275,7 @@ impl Closed {
 
     /// Pages that were unmapped have no keys. If others come to be mapped there, these are closed as they were.
     pub fn unmapped(&mut self, span: Span) {
+        self.forget_moves();
         let pages = (span.start / PAGE) as u64..span.end().div_ceil(PAGE) as u64;
         let gone = self.have.extract_if(|page, _| pages.contains(page));
         self.stale.extend(gone.map(|(page, _)| page));
@@ -400,6 +482,50 @@ mod tests {
         closed.open_all();
         assert_eq!(changed(&mut closed), [(1, 3, true), (6, 1, true)]);
         assert!(!closed.is_any());
+    }
+
+    #[test]
+    fn moves_that_were_made_before_change_the_same_pages() {
+        let mut closed = Closed::by(Closing::Protection);
+        // As the kernel has them.
+        let mut shut = BTreeSet::new();
+        let mut known = 0;
+        let mut state = 1_u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        for _ in 0..5_000 {
+            match below(24) {
+                0 => closed.set(below(20), u128::from(below(8))),
+                1 => closed.forget_moves(),
+                2 if below(4) == 0 => closed.open_all(),
+                3 => {
+                    closed.shut_to(Some(below(3) as u32));
+                    closed.shut_to([None, Some(below(3) as u32)][below(2) as usize]);
+                }
+                4 => {
+                    closed.shut_to(Some(below(3) as u32));
+                    closed.set(below(20), u128::from(below(8)));
+                }
+                _ => closed.shut_to([None, Some(0), Some(1), Some(2)][below(4) as usize]),
+            }
+            known += u64::from(matches!(closed.moving, Moving::Known(_)));
+            // Pages 18 and 19 are not mapped.
+            let ranges = closed.changes(&layout(18), may, || unreachable!("no key is needed"));
+            for range in ranges.unwrap() {
+                for page in range.span.start / PAGE..range.span.end() / PAGE {
+                    match range.read {
+                        true => assert!(shut.remove(&page), "{page} was open"),
+                        false => assert!(shut.insert(page), "{page} was shut"),
+                    }
+                }
+            }
+            let wanted = |page: &usize| closed.side.is_some_and(|cpu| closed.of(*page as u64) >> cpu & 1 == 1);
+            assert_eq!(shut, (0..18).filter(wanted).collect());
+            assert!(!closed.is_stale() && shut.iter().all(|page| closed.is_shut(*page as u64)));
+        }
+        assert!(known > 500, "{known}");
     }
 
     #[test]

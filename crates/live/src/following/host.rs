@@ -413,7 +413,12 @@ impl Host {
     fn look(&mut self) -> io::Result<()> {
         match self.closed.has_shut() {
             true => Ok(()),
-            false => self.image.look(&self.traced),
+            false => {
+                if self.image.look(&self.traced)? {
+                    self.closed.forget_moves();
+                }
+                Ok(())
+            }
         }
     }
 

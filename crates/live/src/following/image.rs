@@ -52,19 +52,19 @@ impl Image {
         Ok(())
     }
 
-    /// Reads the mappings, if they may have changed.
+    /// Reads the mappings, if they may have changed. Returns whether it did.
     ///
     /// Pre: no page is shut by its protection, which would be taken for the program's.
-    pub fn look(&mut self, traced: &Traced) -> io::Result<()> {
+    pub fn look(&mut self, traced: &Traced) -> io::Result<bool> {
         if !std::mem::take(&mut self.stale) {
-            return Ok(());
+            return Ok(false);
         }
         let registers = traced.registers(traced.process())?;
         self.rooted.clear();
         let mut spared = vec![self.ours, around(registers.local_storage())];
         spared.extend(traced.restartable(traced.process())?);
         self.layout = Layout::of(mappings::all(Some(traced.process()))?, &spared);
-        Ok(())
+        Ok(true)
     }
 
     /// The numbers of the data pages that have a frame.

@@ -259,6 +259,7 @@ impl Host {
     fn open_spared(&mut self) -> io::Result<()> {
         self.image.stale = true;
         self.image.look(&self.traced)?;
+        self.closed.forget_moves();
         for span in self.image.layout.spared() {
             self.closed.open_range(*span);
         }

@@ -63,6 +63,14 @@ pub const PARAMS: &[Param] = &[
         2,
     ),
     param(
+        "steady",
+        "so often is the rest between phases doubled, at most, while threads follow regions and phases find them as they were (ours; the \
+         paper: 0)",
+        "times",
+        0,
+        0,
+    ),
+    param(
         "idle",
         "q: regions left for less belong together (section 3.2); 0: as `stay-least`",
         "us",
@@ -174,6 +182,7 @@ pub struct Rules {
     pub phase_ns: u64,
     pub eager: u64,
     pub alone: u64,
+    pub steady: u64,
     /// Per mille; `None`: the time of phases is not limited.
     pub cost: Option<u64>,
     pub idle_ns: u64,
@@ -222,6 +231,7 @@ impl Rules {
             phase_ns: ((u128::from(period_ns) * share / 1000) as u64).max(1),
             eager: settings.integer("eager"),
             alone: settings.integer("alone"),
+            steady: settings.integer("steady").min(16),
             cost: set("cost"),
             idle_ns: set_ns("idle").unwrap_or(bounds.stay_least_ns),
             scan_ns: ns("scan"),

@@ -1,7 +1,9 @@
 //! The region of each page: each is in exactly one at any time (Lee12, section 2.1), and regions are of one of four
 //! kinds (section 3.3, figure 13).
 
-use rustc_hash::FxHashMap;
+use std::hash::BuildHasher;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::page::Page;
@@ -83,6 +85,19 @@ impl Partition {
     /// All regions that have pages.
     pub fn regions(&self) -> impl Iterator<Item = (RegionId, &Region)> {
         (0..).zip(&self.regions).filter(|(_, region)| !region.pages.is_empty())
+    }
+
+    /// A number that stays the same while the same pages have the same caches.
+    pub fn fingerprint(&self) -> u64 {
+        let mut sum = 0_u64;
+        for (_, region) in self.regions() {
+            if let Kind::Local(cache) = region.kind {
+                let pages = region.pages.iter();
+                let mixed = pages.map(|page| FxBuildHasher.hash_one((page, cache)));
+                sum = mixed.fold(sum, u64::wrapping_add);
+            }
+        }
+        sum
     }
 
     /// Pages that were seen.

@@ -62,6 +62,9 @@ pub struct Regions {
     soon: Vec<u64>,
     /// Phases since the last that changed a region, or after which one was spread.
     idle_phases: u32,
+    /// Phases in turn that left each page the cache it had; and the pages' caches after the last ([`Partition::fingerprint`]).
+    steady_phases: u64,
+    fingerprint: u64,
     /// A page of the region that is torn down when the next phase begins; of the one that was torn down last.
     doomed: Option<u32>,
     torn: Option<u32>,
@@ -100,6 +103,8 @@ impl Regions {
             busy: 1,
             soon: Vec::new(),
             idle_phases: 0,
+            steady_phases: 0,
+            fingerprint: 0,
             doomed: None,
             torn: None,
             counts: Counts::default(),
@@ -378,13 +383,16 @@ impl Regions {
             false => self.idle_phases + 1,
         };
         let rest_ns = self.rules.period_ns - self.rules.phase_ns.min(self.rules.period_ns);
+        let fingerprint = self.partition.fingerprint();
+        let again = spread && fingerprint == std::mem::replace(&mut self.fingerprint, fingerprint);
+        self.steady_phases = if again { self.steady_phases + 1 } else { 0 };
         let soon = &mut self.soon[cpu as usize];
         let rest_ns = if (growing || unknown) && *soon < self.rules.eager {
             *soon += 1;
             rest_ns / EAGER
         } else {
             // If phases change nothing, they come more and more seldom.
-            rest_ns << self.idle_phases.min(SELDOM)
+            rest_ns << u64::from(self.idle_phases.min(SELDOM)).max(self.steady_phases.min(self.rules.steady))
         };
         // A thread that goes from cpu to cpu has no more phases than one that stays.
         let next_ns = now_ns + rest_ns / threads.max(1);

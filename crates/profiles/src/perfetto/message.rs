@@ -1,4 +1,4 @@
-//! The messages of Perfetto's `perfetto_trace.proto` that are written, with the fields that are.
+//! The messages of Perfetto's `perfetto_trace.proto` that are written, with the fields in use.
 
 /// `TrackEvent.Type`
 pub const TYPE_SLICE_BEGIN: i32 = 1;

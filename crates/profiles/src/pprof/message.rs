@@ -1,4 +1,5 @@
-//! The messages of `profile.proto` that are written, with the fields that are. Texts are indices into the table of strings.
+//! The messages of `profile.proto` that are written, with the fields in use. Texts are indices into the table of
+//! strings.
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Profile {

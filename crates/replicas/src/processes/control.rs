@@ -1,7 +1,7 @@
 //! The words by which the processes communicate, at the beginning of the shared pages.
 //!
-//! All accesses are sequentially consistent: a process that attaches takes its slot and then looks at the epoch, a writer
-//! changes the epoch and then looks at the slots, and one of them must see the other.
+//! All accesses are sequentially consistent: an attaching process takes its slot and then reads the epoch, a writer
+//! changes the epoch and then reads the slots, and one of them must see the other.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -20,18 +20,18 @@ use words::{
 
 mod words;
 
-/// Bytes of control; copies begin behind them.
+/// Bytes of control; the copies follow.
 pub const BYTES: usize = 2 * PAGE;
-/// Copies that there can be, the master among them.
+/// The most copies, including the master.
 pub const COPIES: usize = 64;
-/// Processes that can be attached at once.
+/// The most processes that can be attached at once.
 pub const PROCESSES: usize = 256;
 
 const MAGIC: u32 = 0x646d_7232;
-/// The epoch of the beginning. Odd ones are replicated, and 0 is none.
+/// The first epoch. Odd ones are replicated, and 0 is none.
 const FIRST: u32 = 2;
 
-/// A copy whose node nobody knows or wished for.
+/// A copy without a known or requested node.
 const ANYWHERE: u32 = u32::MAX;
 pub struct Control {
     words: SharedWords,
@@ -46,7 +46,7 @@ impl Control {
         Ok(Control { words, name })
     }
 
-    /// Writes what never changes; nobody else knows the pages yet.
+    /// Writes the constant parts; nobody else knows the pages yet.
     pub fn found(&self, length: usize, address: usize, nodes: &[Option<u32>]) -> io::Result<()> {
         self.set_long(LENGTH, length as u64);
         self.set_long(ADDRESS, address as u64);
@@ -61,7 +61,7 @@ impl Control {
         Ok(())
     }
 
-    /// Checks that another process made this and that it can be shared with that process.
+    /// Checks that another process made this and that the pages can be shared with it.
     pub fn check(&self, bytes: usize) -> Result<(), Error> {
         let (length, copies) = (self.length(), self.get(COUNT) as usize);
         let room = length
@@ -71,7 +71,7 @@ impl Control {
         if self.get(KIND) != MAGIC || length == 0 || copies == 0 || copies > COPIES || !fits {
             return Err(Error::Foreign("it is no replicated data of this version"));
         }
-        // Processes are asked after by their numbers.
+        // The processes' existence is checked by their numbers.
         let namespace = namespace().map_err(|source| Error::Shared {
             doing: "/proc/self/ns/pid",
             source,
@@ -136,20 +136,20 @@ impl Control {
         next
     }
 
-    /// Waits until the epoch is another one, or for less.
+    /// Waits until the epoch changes, or for less.
     pub fn wait_for_epoch(&self, known: u32) {
         self.words.wait(EPOCH, known, Duration::from_secs(1));
     }
 
-    /// Wakes those who wait for an epoch.
+    /// Wakes the threads that wait for an epoch.
     pub fn wake(&self) {
         self.words.wake(EPOCH);
     }
 
-    /// A slot for this process, which maps the master already.
+    /// A slot for this process, which already maps the master.
     pub fn attach(&self) -> Result<usize, Error> {
         let me = std::process::id();
-        // This process had one before it became another program (exec).
+        // This process may have had one before an exec.
         for slot in 0..PROCESSES {
             let owner = self.owner(slot);
             if owner.pid() == me {
@@ -172,8 +172,8 @@ impl Control {
             take()
         });
         let slot = slot.ok_or(Error::Crowded { most: PROCESSES })?;
-        // The previous owner's acknowledgment, if it is of the present epoch, holds for this process too: it maps the master, and if
-        // anybody waits, the epoch is even.
+        // The previous owner's acknowledgment, if it is of the present epoch, also holds for this process: it maps the
+        // master, and if a writer waits, the epoch is even.
         self.set(place(slot, ACKNOWLEDGED), 0);
         Ok(slot)
     }
@@ -183,13 +183,13 @@ impl Control {
         self.clear(slot, self.owner(slot));
     }
 
-    /// Says that this process maps what goes with the epoch.
+    /// Announces that this process maps the copy for the epoch.
     pub fn acknowledge(&self, slot: usize, epoch: u32) {
         self.set(place(slot, ACKNOWLEDGED), epoch);
         self.words.wake(place(slot, ACKNOWLEDGED));
     }
 
-    /// Waits for a word of another process, but no longer than until it may be asked whether that is still there.
+    /// Waits for another process's word to change, but only until it is time to check whether that process is alive.
     fn wait_for_another(&self, word: usize, known: u32) {
         self.words.wait(word, known, Duration::from_millis(10));
     }
@@ -232,7 +232,7 @@ impl Control {
         }
     }
 
-    /// Tells a slot's process from all that have it later.
+    /// Distinguishes a slot's process from all later owners of the slot.
     fn key(&self, slot: usize) -> u32 {
         // Never 0: the highest bit is set.
         1 << 31 | self.owner(slot).generation() << 10 | slot as u32
@@ -242,8 +242,8 @@ impl Control {
         Owner(self.get(place(slot, OWNER)))
     }
 
-    /// True if no thread of a slot's process has our pages mapped at their address: it ended, or became another program.
-    /// If that may not be known, the process counts as alive.
+    /// True if no thread of a slot's process has our pages mapped at their address: it ended, or executed another
+    /// program. If that cannot be determined, the process counts as alive.
     fn is_gone(&self, owner: Owner) -> bool {
         let pid = owner.pid();
         if pid == std::process::id() {
@@ -252,7 +252,8 @@ impl Control {
         if pid == 0 || !tasks::is_there(pid) {
             return true;
         }
-        // One that nobody has waited for yet has a thread, which has ended. The first thread may end before the others.
+        // A process that its parent has not waited for yet has a thread, which has ended. The first thread may end
+        // before the others.
         match tasks::living(&Root::default(), pid) {
             Ok(threads) => !threads.into_iter().any(|thread| self.is_mapped(thread)),
             // It is hidden from this user, or from this root directory.
@@ -266,8 +267,8 @@ impl Control {
         let listed = mappings::all(Some(thread)).unwrap_or_default();
         let meeting = || listed.iter().filter(|mapping| mapping.span.meets(window));
         let ours = |mapping: &Mapping| matches!(&mapping.kind, mappings::Kind::File(name) if *name == self.name);
-        // Since Linux 6.17 the list can lack a window that is being turned. The exact question cannot miss it, but
-        // does miss one that the program has split (mlock of a part).
+        // Since Linux 6.17 the list can lack a window that is being switched. The exact query cannot miss it, but
+        // misses one that the program has split (mlock of a part).
         meeting().any(ours)
             || match mappings::is_mapped(thread, window) {
                 Ok(there) => there && meeting().count() == 0,
@@ -277,7 +278,7 @@ impl Control {
 
     /// Pre: the owner is gone, or gives the slot up.
     fn clear(&self, slot: usize, owner: Owner) {
-        // Nothing else: the slot may have another owner a moment later.
+        // Only that word: the slot may have another owner a moment later.
         let _ = self
             .words
             .word(place(slot, OWNER))
@@ -308,7 +309,7 @@ fn namespace() -> io::Result<u32> {
     Ok(std::fs::metadata("/proc/self/ns/pid")?.ino() as u32)
 }
 
-/// The lock, held.
+/// The held lock.
 pub struct Locked<'a>(&'a Control, u32);
 
 impl Drop for Locked<'_> {

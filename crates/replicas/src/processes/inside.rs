@@ -1,4 +1,4 @@
-//! One process's part: its window on one of the copies, which it turns by the epoch, and its work as the writer.
+//! One process's part: its window on one of the copies, which it switches by the epoch, and its work as the writer.
 
 use std::io;
 use std::ptr::NonNull;
@@ -25,14 +25,14 @@ pub struct Inside {
     pub slot: usize,
     pub process: u32,
     pub nodes: Nodes,
-    /// The node whose copy this process wants, if it is known.
+    /// The node whose copy this process prefers, if known.
     pub node: AtomicU32,
     pub ends: AtomicBool,
-    /// One writer of this process at a time; the processes among each other have a lock in `control`.
+    /// One writer of this process at a time; between processes there is a lock in `control`.
     pub writer: Writer,
 }
 
-// SAFETY: the pointer is handed out and never followed here.
+// SAFETY: the pointer is passed out and never followed here.
 unsafe impl Send for Inside {}
 // SAFETY: as above; the rest is behind locks or atomic.
 unsafe impl Sync for Inside {}
@@ -42,15 +42,17 @@ pub struct Shown {
     pub copy: usize,
 }
 
-/// The lock of the writers of this process. A thread that has it already does not get it again, so that nobody waits for itself.
+/// The lock of the writers of this process. A thread that already has it does not get it again, so that none waits for
+/// itself.
 #[derive(Default)]
 pub struct Writer {
     lock: Mutex<()>,
-    /// The number of the thread that has it; 0: nobody. A thread compares it only with its own number, which it stored itself.
+    /// The number of the thread that has it; 0: none. A thread compares it only with its own number, which it stored
+    /// itself.
     thread: AtomicU32,
 }
 
-/// The lock, held.
+/// The held lock.
 pub struct Writing<'a>(
     &'a AtomicU32,
     #[expect(dead_code, reason = "held until this goes")] MutexGuard<'a, ()>,
@@ -93,12 +95,12 @@ impl Inside {
         control::BYTES + copy * self.copy_bytes()
     }
 
-    /// Turns the window with each epoch, until the end.
+    /// Switches the window with each epoch, until the end.
     pub fn serve(&self) {
         while !self.ends.load(SeqCst) {
             let epoch = self.control.epoch();
             if self.settle().is_err() {
-                // Out of memory for a mapping. Nothing was acknowledged: writers wait.
+                // There is no memory for a mapping. Nothing was acknowledged: writers wait.
                 std::thread::sleep(Duration::from_millis(10));
                 continue;
             }
@@ -106,7 +108,7 @@ impl Inside {
         }
     }
 
-    /// Shows what goes with the epoch, and acknowledges it.
+    /// Shows the copy for the epoch, and acknowledges it.
     pub fn settle(&self) -> io::Result<()> {
         let mut window = locked(&self.window);
         let Some(shown) = window.as_mut() else { return Ok(()) };
@@ -131,7 +133,7 @@ impl Inside {
     fn nearest(&self) -> usize {
         let nodes = self.control.nodes();
         let filled = self.control.filled();
-        // Of several on one node the last.
+        // The last of several on one node.
         let there: Vec<usize> = (0..nodes.len()).rev().filter(|&copy| filled[copy]).collect();
         let on: Vec<Option<u32>> = there.iter().map(|&copy| nodes[copy]).collect();
         match &self.nodes {
@@ -147,7 +149,7 @@ impl Inside {
             epoch = self.control.advance();
         }
         self.settle().map_err(shared("turning the window (mremap)"))?;
-        // The epoch may be another's who died before all had acknowledged it.
+        // The epoch may be from a process that died before all had acknowledged it.
         self.control.wait_for_all(epoch);
         for (copy, filled) in self.control.filled().into_iter().enumerate().skip(1) {
             if filled {
@@ -165,7 +167,8 @@ impl Inside {
         if Control::is_replicated(self.control.epoch()) {
             return Ok(());
         }
-        // A process that died while it collapsed may have left readers on the replicas, one of which may be freed below.
+        // A process that died while it collapsed may have left readers on the replicas, and one of these may be freed
+        // below.
         if self.control.filled()[1..].contains(&true) {
             self.collapse()?;
         }

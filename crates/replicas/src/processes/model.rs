@@ -1,8 +1,8 @@
 //! Every order of steps of a few processes that attach, read, write, replicate, move between nodes and exit at any moment.
 //!
-//! One state is the shared control block, the contents of all copies, and what each process has mapped and is about to do.
-//! In each state that can come up, every byte that a process could read by its mapping must be the master's: no read is
-//! stale, ever. No write is lost. If nothing can happen any more, nobody waits.
+//! One state is the shared control block, the contents of all copies, and what each process has mapped and is about to
+//! do. In each reachable state, every byte that a process could read by its mapping must be the master's: no read is
+//! ever stale. No write is lost. If nothing can happen any more, no process waits.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -53,7 +53,7 @@ struct Process {
     acknowledged: Option<u8>,
     /// The epoch that it found and has not acknowledged yet.
     found: Option<u8>,
-    /// It mapped what goes with that.
+    /// It mapped the copy for that epoch.
     remapped: bool,
     /// It moved, and has not mapped its new node's copy.
     moved: bool,
@@ -78,7 +78,7 @@ struct World {
     processes: [Process; PROCESSES],
 }
 
-/// Steps left out or exchanged, which the explorer must find.
+/// Steps left out or exchanged, which the explorer must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -91,7 +91,7 @@ enum Fault {
     FillsWhatIsStillRead,
 }
 
-/// The value that is read if nothing was written yet, or if the memory was given back.
+/// The value that is read if nothing was written yet, or if the memory was freed.
 const EMPTY: u8 = u8::MAX;
 
 impl World {
@@ -187,7 +187,7 @@ impl World {
         filled.map_or(From::Master, From::Replica)
     }
 
-    /// The service of a process: finds the epoch, maps what goes with it, acknowledges.
+    /// The service of a process: finds the epoch, maps its copy, acknowledges.
     fn settling(&self, at: usize, fault: Fault, next: &mut Vec<World>) {
         let process = &self.processes[at];
         let mut world = self.clone();
@@ -249,7 +249,7 @@ impl World {
                 *call = match (write, self.epoch % 2, fault) {
                     (true, ..) => Call::Collapse,
                     (false, 0, Fault::AnnouncesBeforeItFills) => Call::Announce,
-                    // Somebody died while it collapsed.
+                    // A process died while it collapsed.
                     (false, 0, _) if self.filled != [false; 2] && fault != Fault::FillsWhatIsStillRead => {
                         Call::Wait(0, false)
                     }
@@ -297,7 +297,7 @@ impl World {
                     _ => Call::Announce,
                 };
                 (world.replicas[node], world.filled[node]) = (self.master, true);
-                // Or the node has no memory left: the part that was populated is given back.
+                // Or the node has no memory left: the populated part is freed.
                 let mut without = world.clone();
                 (without.replicas[node], without.filled[node]) = (EMPTY, false);
                 next.push(without);
@@ -325,7 +325,7 @@ fn explore(fault: Fault) -> Result<usize, String> {
     while let Some(world) = todo.pop_front() {
         world.check()?;
         let next = world.next(fault);
-        // A process may always exit; what counts is whether anything else can happen.
+        // A process may always exit; the check is whether anything else can happen.
         let goes_on = next.iter().any(|to| {
             let alive = |world: &World| {
                 world

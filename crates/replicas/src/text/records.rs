@@ -10,7 +10,7 @@ pub const WHY: usize = 160;
 pub struct Head {
     pub magic: u64,
     pub copies: u64,
-    /// The place at which the next copy begins.
+    /// The position of the next copy.
     pub next: u64,
     pub processes: u64,
 }
@@ -19,7 +19,7 @@ pub struct Head {
 #[derive(Clone, Copy)]
 pub struct Entry {
     pub node: u64,
-    /// Computed of the bytes.
+    /// A hash of the bytes.
     pub number: u64,
     pub bytes: u64,
     pub at: u64,
@@ -32,7 +32,7 @@ pub struct Process {
     pub node: u64,
     pub near: u64,
     pub left: u64,
-    /// In UTF-8, with zeros behind it.
+    /// In UTF-8, padded with zeros.
     pub why: [u8; WHY],
 }
 

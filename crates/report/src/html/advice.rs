@@ -10,7 +10,7 @@ use super::{false_sharing, first_screen, flame, nodes, policies, regions, sharin
 use crate::tables::{Top, of_advice};
 use crate::verified_text::{agreement, beside};
 
-/// Rows of each list: the full result has all.
+/// The rows of each list: the full result has all.
 const ROWS: Top = Top::Rows(30);
 
 pub fn body(advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) -> (Markup, Vec<Picture>) {

@@ -1,4 +1,4 @@
-//! Two versions of a program held against each other, as a page.
+//! A comparison of two versions of a program, as a page.
 
 use maud::{Markup, html};
 use results::{ComparedRow, Comparison, short};
@@ -11,7 +11,7 @@ use crate::tables::{Top, of_comparison, unchanged};
 
 pub const TITLE: &str = "Time before and after";
 
-/// Rows that are drawn of each list: those with the largest difference.
+/// How many rows of each list are drawn: those with the largest difference.
 const ROWS: usize = 15;
 
 pub fn body(comparison: &Comparison) -> (Markup, Vec<Picture>) {

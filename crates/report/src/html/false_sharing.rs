@@ -7,12 +7,12 @@ use super::sections::Sections;
 use super::text::Text;
 
 const TITLE: &str = "False sharing, side by side";
-/// Lines that are shown; the table below has more.
+/// How many lines are shown; the table below has more.
 const LINES: usize = 6;
 /// A line with a smaller part of all misses is left out.
 const SEEN: f64 = 0.01;
 
-/// `misses`: all of the run in the caches nearest to the cpus.
+/// `misses`: all misses of the run in the caches nearest to the cpus.
 pub fn section(sections: &mut Sections, collisions: &[Collision], misses: u64) {
     let is_shown = |of: &&Collision| !of.lock && of.misses as f64 >= SEEN * misses as f64;
     let shown: Vec<&Collision> = collisions.iter().filter(is_shown).take(LINES).collect();

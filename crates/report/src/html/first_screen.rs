@@ -8,9 +8,9 @@ use results::{Advice, Outcome, Todo, bytes, command_line, count, percent};
 use super::text::{Text, name, prose};
 use crate::screen::{clock_in_words, saves, time_parts, waits};
 
-/// Things to do that are shown at once.
+/// How many things to do are shown at once.
 const MOST: usize = 3;
-/// A smaller part of the time in which cpus have nothing to do is not named.
+/// A smaller part of the time in which cpus are idle is not named.
 const IDLE: f64 = 0.005;
 
 pub fn header(advice: &Advice) -> Markup {
@@ -39,7 +39,7 @@ pub fn header(advice: &Advice) -> Markup {
     }
 }
 
-/// How large machine and run are.
+/// The sizes of machine and run.
 fn facts(advice: &Advice) -> String {
     let (machine, trace) = (&advice.machine, &advice.trace);
     let many = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });

@@ -10,9 +10,9 @@ use crate::table::{Cell, Column, Role, Table};
 
 pub const TITLE: &str = "Flame graphs of waiting";
 
-/// Parts of the whole that are too narrow to be seen are not drawn.
+/// Parts of the whole that are too narrow to see are not drawn.
 const NARROW: f64 = 0.001;
-/// Frames of a stack that are drawn, the innermost: a result may hold any number.
+/// How many frames of a stack are drawn, the innermost: a result may have any number.
 const DEEPEST: usize = 200;
 /// Rows of the table.
 const ROWS: usize = 30;
@@ -40,7 +40,7 @@ pub fn section(sections: &mut Sections, title: &str, of: &Profile) {
     }
     caption += " Select a bar to see it in full width.";
     let picture = Picture::new(title, views);
-    // A caption is read out, too: it has no code.
+    // A screen reader also reads the caption: it has no code.
     sections.picture(title, &caption.replace('`', ""), picture, &[table(of)]);
 }
 
@@ -58,7 +58,7 @@ struct Node {
     below: BTreeMap<String, Node>,
 }
 
-/// The bars from the top down; a part begins where those beside it with a larger stall end.
+/// The bars from the top down; a part begins at the end of its siblings with a larger stall.
 fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
     let mut root = Node::default();
     for stack in &of.stacks {
@@ -96,7 +96,7 @@ fn bars(of: &Profile, weight: impl Fn(&ProfileStack) -> u64) -> Vec<Bar> {
     bars
 }
 
-/// Innermost first, without those that called `main`: the C library's work before it is the same in every program.
+/// Innermost first, without the callers of `main`: the C library's work before it is the same in every program.
 fn from_main<'a>(of: &Profile, frames: &'a [u32]) -> &'a [u32] {
     let is_main = |frame: &u32| {
         let frame = of.frames.get(*frame as usize);
@@ -123,7 +123,7 @@ fn put(node: &Node, depth: u32, mut from: u64, least: u64, bars: &mut Vec<Bar>) 
     }
 }
 
-/// A function; of the one that waits the line, too.
+/// A function; for the one that waits, with its line.
 fn name(frame: Option<&ProfileFrame>, waits: bool) -> String {
     let Some(frame) = frame else { return String::new() };
     let function = short(&frame.function);

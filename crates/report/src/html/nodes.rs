@@ -1,4 +1,4 @@
-//! Which nodes' memory serves which nodes' cpus, as a matrix.
+//! The nodes' memories and the nodes' cpus that they serve, as a matrix.
 
 use results::HomesAdvice;
 
@@ -8,7 +8,7 @@ use crate::table::{Cell, Column, Role, Table};
 
 pub const TITLE: &str = "Traffic between memory nodes";
 
-/// Nothing if each node serves itself.
+/// No section if each node serves itself.
 pub fn section(sections: &mut Sections, of: &HomesAdvice) {
     let crosses =
         |(from, row): (usize, &Vec<u64>)| row.iter().enumerate().any(|(to, misses)| from != to && *misses > 0);

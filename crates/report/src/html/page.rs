@@ -1,7 +1,7 @@
 //! The frame of a page: its permissions (it may load nothing), its style, its pictures' data, and the scripts that draw them.
 //!
-//! The plotting library is part of the page, as is all else: `assets/README.md` says which one and why. No script and no style
-//! runs but those whose hashes the page names, so that nothing that a result holds can.
+//! The page contains the plotting library, like everything else: `assets/README.md` says which one and why. Only
+//! scripts and styles whose hashes the page names may run, so no content of a result can.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -44,7 +44,7 @@ pub fn page(title: &str, pictures: &[Picture], body: &Markup) -> String {
     page.into_string() + "\n"
 }
 
-/// The permissions of the page: its own styles and scripts, and nothing else.
+/// The permissions of the page: only its own styles and scripts.
 fn policy(scripts: &[&str]) -> String {
     let sources = |texts: &[&str]| match texts {
         [] => "'none'".to_string(),
@@ -61,7 +61,7 @@ fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-/// The pictures' data. No text in it ends the element that it stands in.
+/// The pictures' data. No text in it can end its element.
 fn data(pictures: &[Picture]) -> String {
     let data = serde_json::to_string(pictures).unwrap_or_else(|_| "[]".to_string());
     data.replace('<', "\\u003c")

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::text::{Text, slug};
 
-/// One picture, of one or several views between which a reader chooses.
+/// One picture, with one or several views that the reader can choose.
 #[derive(Debug, Serialize)]
 pub struct Picture {
-    /// Of the element that it is drawn into.
+    /// The id of the element that it is drawn into.
     pub id: String,
     pub views: Vec<View>,
 }
@@ -31,11 +31,11 @@ pub enum Drawing {
         columns: Vec<String>,
         rows: Vec<Row>,
         unit: Unit,
-        /// Columns at which something begins.
+        /// Columns where something begins.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         marks: Vec<Mark>,
     },
-    /// Bars, each below the one that it is a part of.
+    /// Bars, each below its parent.
     Flame { bars: Vec<Bar> },
     /// Waiting times before and after, one below the other.
     Pairs { rows: Vec<Pair> },
@@ -111,7 +111,7 @@ impl Picture {
         }
     }
 
-    /// The frame of the drawing: tabs for its views, the drawing, and a text for readers that draw nothing.
+    /// The frame of the drawing: tabs for its views, the drawing, and a text for readers without graphics.
     pub fn place(&self, caption: &str) -> Markup {
         html! {
             figure id=(self.id) {

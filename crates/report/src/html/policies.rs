@@ -1,4 +1,4 @@
-//! Placements side by side: the time under each beside that of the baseline.
+//! Placements side by side: the time under each compared with that of the baseline.
 
 use results::{Advice, Verdict};
 
@@ -6,10 +6,10 @@ use super::pictures::{Drawing, Pair, Picture, View};
 use super::sections::Sections;
 
 const TITLE: &str = "Where placements gain";
-/// A smaller part of the time is no difference.
+/// A smaller part of the time does not count as a difference.
 const SAME: f64 = 0.005;
 
-/// Nothing if no placement that was simulated gains. The tables of policies and of what would bring data near have the numbers.
+/// No section if no simulated placement gains. The tables of policies and of remedies for remote data have the numbers.
 pub fn section(sections: &mut Sections, advice: &Advice) {
     let Some(base) = advice.base() else { return };
     let before = base.time_ns.wall;

@@ -1,4 +1,4 @@
-//! Regions over time: what each cache is given.
+//! Regions over time: the data of each cache.
 
 use results::{Outcome, Regions, RegionsMoment, time};
 
@@ -7,10 +7,10 @@ use super::sections::Sections;
 use crate::table::{Cell, Column, Role, Table};
 
 const TITLE: &str = "Regions over time";
-/// Moments of the picture: of more, each so manyth.
+/// Moments of the picture: with more, they are thinned out evenly.
 const MOMENTS: usize = 128;
 
-/// Nothing if the run formed no regions.
+/// No section if the run formed no regions.
 pub fn section(sections: &mut Sections, outcome: &Outcome) {
     let Some(of) = outcome.regions.as_ref().filter(|of| !of.moments.is_empty()) else {
         return;

@@ -1,4 +1,4 @@
-//! Parts of a page: each has a heading that can be linked to, and a place in the list of contents.
+//! Parts of a page: each has a heading that can be linked to, and an entry in the table of contents.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -71,7 +71,7 @@ impl Sections {
 }
 
 impl Sections {
-    /// An address in the page for each part. Parts that are called the same are numbered.
+    /// An anchor for each part. Parts with equal titles are numbered.
     fn ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = Vec::new();
         for (title, _) in &self.all {

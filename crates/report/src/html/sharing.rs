@@ -1,4 +1,4 @@
-//! Which threads share which data, as a graph.
+//! The threads and the data that they share, as a graph.
 
 use maud::html;
 use results::{SharingAdvice, SharingEdge, bytes, count};
@@ -7,9 +7,9 @@ use super::pictures::{Drawing, Edge, Node, Picture, View};
 use super::sections::Sections;
 use super::text::{Text, prose};
 
-/// Lines that are drawn: those with most misses.
+/// How many lines are drawn: those with most misses.
 const EDGES: usize = 200;
-/// Data that a line names.
+/// How many data structures a line names.
 const NAMES: usize = 3;
 
 pub const TITLE: &str = "Threads that share data";

@@ -1,4 +1,4 @@
-//! The source with what its lines wait for: a column whose colors say how long.
+//! The source with the waits of its lines: the colors of a column show their length.
 
 use maud::{Markup, html};
 use results::{Advice, count, percent};
@@ -9,15 +9,15 @@ use crate::annotated::{ListedFile, ListedLine, Listing};
 
 pub const TITLE: &str = "Annotated source";
 
-/// Files, and lines of each, that a page has; an annotated source (`advise --annotate`) has all.
+/// How many files, and lines of each, a page has; an annotated source (`advise --annotate`) has all.
 const FILES: usize = 6;
 const LINES: usize = 400;
 /// Characters of a line; generated code has lines of megabytes.
 const WIDTH: usize = 300;
-/// Files that wait for less are left out.
+/// Files that wait for a smaller part are left out.
 const LEAST: f64 = 0.001;
 
-/// `read` gives the text of a source file, or says why there is none.
+/// `read` returns the text of a source file, or why there is none.
 pub fn section(sections: &mut Sections, advice: &Advice, read: &dyn Fn(&str) -> Result<String, String>) {
     let shown = |at: usize, part: f64| at < FILES && part >= LEAST;
     let Some(listing) = Listing::of(advice, shown, read) else {
@@ -30,7 +30,7 @@ pub fn section(sections: &mut Sections, advice: &Advice, read: &dyn Fn(&str) -> 
         .take(FILES)
         .collect();
     let left_out = listing.files.iter().filter(|file| file.part >= LEAST).count() - files.len();
-    // Those whose text is not here stand behind the others.
+    // Files without text come last.
     files.sort_by_key(|file| file.lacks.is_some());
     if files.is_empty() {
         return;
@@ -41,7 +41,7 @@ pub fn section(sections: &mut Sections, advice: &Advice, read: &dyn Fn(&str) -> 
     let body = html! {
         p.faint { "The part of all waiting, and misses, by line." }
         @for (at, file) in files.iter().enumerate() {
-            // The worst file is in sight, if there is text.
+            // The worst file is open, if there is text.
             details open[at == 0 && file.lacks.is_none()] {
                 summary { (Text(&file.path)) ": " (percent(file.part)) }
                 @if let Some(why) = &file.lacks { p.faint { "Its text is not here: " (Text(why)) } }
@@ -93,7 +93,7 @@ fn cut(line: &str) -> &str {
     line.char_indices().nth(WIDTH).map_or(line, |(at, _)| &line[..at])
 }
 
-/// From 0 to 9, by the root: a tenth of the worst can still be told from nothing.
+/// From 0 to 9, by the square root: a tenth of the worst is still visible.
 fn heat(part: f64, most: f64) -> u32 {
     match most > 0.0 {
         true => (9.0 * (part / most).sqrt()).round() as u32,

@@ -1,11 +1,11 @@
-//! Text of a result in a page: it becomes no markup, and has no characters that a page may not hold.
+//! Text of a result in a page: it cannot become markup, and has no characters that are invalid in a page.
 
 use maud::{Markup, html};
 use results::short;
 
 pub use crate::escape::Text;
 
-/// A name of data or code, without what makes it long.
+/// A shortened name of data or code.
 pub fn name(text: &str) -> Markup {
     html! { span.name { (Text(&short(text))) } }
 }
@@ -19,7 +19,7 @@ pub fn prose(text: &str) -> Markup {
     }
 }
 
-/// A heading's address in the page: `Where the time goes` is `where-the-time-goes`.
+/// A heading's anchor in the page: `Where the time goes` is `where-the-time-goes`.
 pub fn slug(title: &str) -> String {
     let words = title.split(|of: char| !of.is_ascii_alphanumeric());
     words

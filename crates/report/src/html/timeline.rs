@@ -10,7 +10,7 @@ pub const TITLE: &str = "Waiting over time";
 
 /// Phases that are marked in a picture; the table has all.
 const MARKS: usize = 12;
-/// Parts of the time in the table of the picture: intervals are put together.
+/// Parts of the time in the table of the picture: intervals are merged.
 const PARTS: usize = 8;
 
 pub fn section(sections: &mut Sections, title: &str, of: &Timeline) {
@@ -77,7 +77,7 @@ fn over_time(name: &str, of: &Timeline, rows: Vec<Row>, unit: Unit) -> View {
     }
 }
 
-/// The beginnings of phases, as far as there are intervals.
+/// The beginnings of phases, within the intervals.
 fn marks(of: &Timeline, intervals: u64) -> Vec<Mark> {
     let mark = |phase: &TimelinePhase| Mark {
         column: (phase.begin_ns / of.interval_ns.max(1)) as usize,

@@ -8,7 +8,7 @@ use crate::bar::bar;
 /// Characters of the longest bar.
 const BAR: usize = 20;
 
-/// A number as it is.
+/// An unrounded number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Exact {
     Whole(u64),
@@ -26,20 +26,20 @@ pub enum Rounding {
     Percent,
     /// Of a ratio: `-11.3%`, `+18.1%`, `3.40x`.
     Change,
-    /// So many digits after the point, and the unit.
+    /// This many decimals, and the unit.
     Decimals(usize, &'static str),
     Hexadecimal,
-    /// In words of its own.
+    /// A given text.
     Words(String),
 }
 
 /// The content of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
-    /// There is nothing to be said here.
+    /// There is nothing to show.
     #[default]
     Empty,
-    /// There is a value, and it is not known.
+    /// There is a value, but it is unknown.
     Unknown,
     Text(String),
     Number(Exact, Rounding),
@@ -54,7 +54,7 @@ pub enum Tone {
     Plain,
     /// The name of something.
     Name,
-    /// Of little weight.
+    /// Of little importance.
     Faint,
     Good,
     /// Neither good nor bad.
@@ -80,7 +80,7 @@ impl Tone {
 pub struct Cell {
     value: Value,
     tone: Tone,
-    /// True if the cell above it says the same: text leaves it blank then.
+    /// True if it repeats the cell above it: text then leaves it blank.
     again: bool,
 }
 
@@ -123,7 +123,7 @@ impl Cell {
         Cell::of(Value::Number(Exact::Whole(value), Rounding::Count))
     }
 
-    /// A count, faint if it is nothing.
+    /// A count, faint if it is 0.
     pub fn quiet(value: u64) -> Cell {
         let tone = if value == 0 { Tone::Faint } else { Tone::Plain };
         Cell::count(value).toned(tone)
@@ -141,7 +141,7 @@ impl Cell {
         Cell::of(Value::Number(Exact::Real(fraction), Rounding::Percent))
     }
 
-    /// A part of a whole; nothing if there is no whole.
+    /// A part of a whole; empty if there is no whole.
     pub fn part(part: u64, all: u64) -> Cell {
         match all {
             0 => Cell::empty(),
@@ -149,7 +149,7 @@ impl Cell {
         }
     }
 
-    /// How a number compares with another, good if it is less.
+    /// A number compared with another, good if it is less.
     pub fn change(value: f64, base: f64) -> Cell {
         let ratio = if base > 0.0 { value / base } else { 1.0 };
         let tone = if value < base { Tone::Good } else { Tone::Bad };
@@ -164,7 +164,7 @@ impl Cell {
         Cell::of(Value::Number(Exact::Whole(value), Rounding::Hexadecimal))
     }
 
-    /// Any number, in the words given.
+    /// Any number, with the given text.
     pub fn number(exact: Exact, words: impl Into<String>) -> Cell {
         Cell::of(Value::Number(exact, Rounding::Words(words.into())))
     }
@@ -189,7 +189,7 @@ impl Cell {
         Cell { tone, ..self }
     }
 
-    /// The same as the cell above it, if so.
+    /// The same cell, marked as a repetition of the cell above it if `again`.
     pub fn again(self, again: bool) -> Cell {
         Cell { again, ..self }
     }
@@ -206,12 +206,12 @@ impl Cell {
         self.tone
     }
 
-    /// True if text leaves it blank, since the cell above it says the same.
+    /// True if text leaves it blank, because it repeats the cell above it.
     pub fn is_again(&self) -> bool {
         self.again
     }
 
-    /// The exact number, where it holds one.
+    /// The exact number, if it has one.
     pub fn exact(&self) -> Option<Exact> {
         match self.value {
             Value::Number(exact, _) => Some(exact),

@@ -1,4 +1,5 @@
-//! The cells of one column, in arrays: a table of a million rows is a handful of them, and not a million small objects.
+//! The cells of one column, in arrays: a table of a million rows consists of a few arrays, and not of a million small
+//! objects.
 
 use super::cell::{Cell, Exact, Rounding, Tone, Value};
 
@@ -8,21 +9,21 @@ pub struct Cells {
     marks: Vec<Mark>,
     /// By cell: a whole number, or the bits of a real one, or 0. Empty if no cell has a number.
     numbers: Vec<u64>,
-    /// By cell: where its text ends in `texts`; it begins where the one above it ends. Empty if no cell has a text.
+    /// By cell: the end of its text in `texts`; it begins at the end of the previous one. Empty if no cell has a text.
     ends: Vec<usize>,
     texts: String,
-    /// The roundings that the cells have.
+    /// The roundings of the cells.
     roundings: Vec<Rounding>,
     has: Has,
 }
 
-/// The kinds of values that some cell of a column has.
+/// The kinds of values in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Has {
     pub text: bool,
     pub whole: bool,
     pub real: bool,
-    /// Cells that are empty, or whose value is not known.
+    /// Cells that are empty, or whose value is unknown.
     pub missing: bool,
 }
 
@@ -31,7 +32,7 @@ struct Mark {
     kind: Kind,
     tone: Tone,
     again: bool,
-    /// Its place in `roundings`; [`IN_WORDS`]: its text is what people read.
+    /// Its position in `roundings`; [`IN_WORDS`]: people read its text.
     rounding: u16,
 }
 
@@ -60,7 +61,7 @@ impl Cells {
         self.has
     }
 
-    /// True if a cell is empty, or its value is not known.
+    /// True if a cell is empty, or its value is unknown.
     pub fn is_missing(&self, at: usize) -> bool {
         matches!(self.marks[at].kind, Kind::Empty | Kind::Unknown)
     }
@@ -70,7 +71,8 @@ impl Cells {
         (!self.has.text && !self.has.real && self.has.whole).then_some(&self.numbers)
     }
 
-    /// All texts on end, and where each ends; a missing one has no length. `None` if a cell has another kind of value, or none has any.
+    /// All texts concatenated, and the end of each; a missing one has length 0. `None` if a cell has another kind of
+    /// value, or none has any.
     pub fn only_texts(&self) -> Option<(&str, &[usize])> {
         (self.has.text && !self.has.real && !self.has.whole).then_some((&self.texts, &self.ends))
     }

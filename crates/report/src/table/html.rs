@@ -1,6 +1,6 @@
-//! A table as HTML: its meaning and nothing of its appearance.
+//! A table as HTML: its meaning without its appearance.
 //!
-//! Classes say what a cell holds and what it means; `data-value` has the exact number, in the `data-unit` of its column.
+//! Classes state what a cell contains and means; `data-value` has the exact number, in the `data-unit` of its column.
 
 use maud::{Markup, html};
 

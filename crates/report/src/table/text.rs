@@ -1,4 +1,4 @@
-//! A table as text: aligned columns that fit the width there is.
+//! A table as text: aligned columns that fit the available width.
 
 use anstyle::{AnsiColor, Style};
 
@@ -12,7 +12,7 @@ pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Columns of space between two columns of a table.
 const GAP: usize = 2;
-/// The narrowest that a text that may be cut is cut to.
+/// The least width that a text is cut to.
 const LEAST: usize = 12;
 
 impl Tone {
@@ -69,7 +69,7 @@ impl Table {
         }
     }
 
-    /// A list of facts: each in a line, what it is about in at least so many columns.
+    /// A list of facts: each in a line, with its subject in at least this many columns.
     pub fn facts(&self, least: usize) -> String {
         let line = |row: Vec<Cell>| {
             let words: Vec<String> = row.iter().map(Cell::words).collect();
@@ -90,7 +90,7 @@ impl Table {
         }
         let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         let mut excess = total.saturating_sub(width);
-        // Wrapped text gives way before text that would be lost.
+        // Text is wrapped before other text is cut.
         for layout in [Layout::Wrap, Layout::Cut] {
             for (column, own) in self.columns.iter().zip(&mut widths) {
                 let least = if layout == Layout::Wrap { 2 * LEAST } else { LEAST };
@@ -158,7 +158,7 @@ pub fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A text in at most `width` columns; the surplus is left out of its middle.
+/// A text in at most `width` columns; the middle is left out.
 pub fn cut(text: &str, width: usize) -> String {
     let characters: Vec<char> = text.chars().collect();
     if characters.len() <= width {

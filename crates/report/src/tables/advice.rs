@@ -72,7 +72,7 @@ pub fn shares(advice: &Advice) -> Table {
     table
 }
 
-/// Lines that threads with different data take from one another.
+/// Lines that threads with different data take from each other.
 pub fn collisions(collisions: &[Collision], top: Top) -> Table {
     let mut table = Table::new(
         "False sharing: different data in one line",

@@ -5,10 +5,10 @@ use results::{Cause, short};
 use super::Top;
 use crate::table::{Cell, Column, Role, Table, Tone};
 
-/// Below this part of the run time, a gain is none for all that the model can tell.
+/// Below this part of the run time, a gain counts as none, as far as the model can tell.
 const NOTHING: f64 = 0.01;
 
-/// Causes about which nothing is to be done are shown from this share of the time on.
+/// Causes without a remedy are shown from this share of the time on.
 const SEEN: f64 = 0.05;
 
 pub const TITLE: &str = "Causes and changes";
@@ -62,12 +62,12 @@ fn data(cause: &Cause) -> String {
     }
 }
 
-/// The line of a cause, and how many others there are.
+/// The line of a cause, and the number of others.
 pub fn place(cause: &Cause) -> String {
     results::place(cause.source.as_ref().unwrap_or(&cause.function), cause.other_lines)
 }
 
-/// The change, and what else there is to know.
+/// The change, and further notes.
 pub fn what_to_do(cause: &Cause) -> String {
     let change = match (&cause.change, cause.gain) {
         (None, _) => "nothing about the data's layout".to_string(),

@@ -5,12 +5,12 @@ use results::{ComparedMisses, ComparedRow, Comparison, Difference, Verdict, shor
 use super::Top;
 use crate::table::{Cell, Column, Role, Table, Tone};
 
-/// Rows of each list that are shown where nobody says how many.
+/// The default number of rows of each list.
 pub const ROWS: usize = 5;
 
 /// A list of a comparison.
 struct List<'a> {
-    /// In a table, where there is little room.
+    /// The title in a table, where there is little room.
     title: &'static str,
     one: &'static str,
     several: &'static str,
@@ -66,7 +66,7 @@ fn misses(comparison: &Comparison) -> Table {
     table
 }
 
-/// How a figure changed; faint if that is not told from chance.
+/// The change of a figure; faint if it may be chance.
 fn change(difference: &Difference) -> Cell {
     let change = Cell::change(difference.after as f64, difference.before as f64);
     let change = match (difference.before, difference.after) {
@@ -82,7 +82,7 @@ fn change(difference: &Difference) -> Cell {
     }
 }
 
-/// The rows that went one way, those with the largest difference of each list.
+/// The rows that changed in one direction, those with the largest difference in each list.
 fn changed(comparison: &Comparison, title: &str, verdict: Verdict, top: Top) -> Option<Table> {
     let mut table = Table::new(
         title,

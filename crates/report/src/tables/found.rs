@@ -4,7 +4,7 @@ use results::{DaemonStatus, Doctor, Works};
 
 use crate::table::{Cell, Column, Role, Table, Tone};
 
-/// Every facility, its purpose, its state, and the change that would mend it.
+/// Every facility, its purpose, its state, and the change that would enable it.
 pub fn doctor(found: &Doctor) -> Table {
     let mut table = Table::new(
         "Facilities of Linux, for this user",
@@ -33,7 +33,7 @@ pub fn doctor(found: &Doctor) -> Table {
     table
 }
 
-/// How the memory manager fares, fact by fact.
+/// The state of the memory manager, fact by fact.
 pub fn daemon(status: &DaemonStatus) -> Table {
     let mib = |frames: u64| format!("{:.1} MiB", frames as f64 / 256.0);
     let (frames, colors) = (&status.frames, &status.colors);

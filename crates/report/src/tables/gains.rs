@@ -5,7 +5,7 @@ use results::{CdpcAdvice, SlotAdvice, WorkAdvice, bytes};
 use super::{Top, changed};
 use crate::table::{Cell, Column, Role, Table, Tone, unbroken};
 
-/// Arrays that are shown, unless more are asked for.
+/// The default number of arrays shown.
 pub const ARRAYS: usize = 10;
 
 /// Misses of every cache, before and after.
@@ -77,7 +77,7 @@ pub fn partition(advice: &SlotAdvice) -> Table {
     table
 }
 
-/// The other policies beside `cdpc`, the arrays that conflict, and the subject of the hints.
+/// The other policies compared with `cdpc`, the arrays that conflict, and the coverage of the hints.
 pub fn cdpc(advice: &CdpcAdvice, top: Top) -> Vec<Table> {
     let mut tables = vec![rivals(advice)];
     if !advice.arrays.is_empty() {

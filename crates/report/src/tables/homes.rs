@@ -1,4 +1,4 @@
-//! Machines with several memory nodes: which data is remote and why, and what would bring it near.
+//! Machines with several memory nodes: the remote data, the reasons, and the remedies.
 
 use results::{HomesAdvice, RemoteReason, RemoteStructure, count};
 
@@ -74,7 +74,7 @@ fn touches(structure: &RemoteStructure) -> Option<String> {
     misplaced.then(|| format!("touched first at {}", touches.collect::<Vec<_>>().join("; ")))
 }
 
-/// The remedies that were simulated to bring data near, the fastest first.
+/// The simulated remedies that bring data near, the fastest first.
 pub fn remedies(advice: &HomesAdvice) -> Table {
     let columns = [
         Column::new(Role::Share, "gain"),

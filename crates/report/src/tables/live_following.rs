@@ -4,7 +4,7 @@ use results::{LiveClosing, LiveFollowing, Regions, RegionsVerdict, bytes, count,
 
 use crate::table::Table;
 
-/// Fact by fact; `verdict` is the policy's in words.
+/// Fact by fact; `verdict` is the policy's verdict in words.
 pub fn live_following(report: &LiveFollowing, verdict: Option<String>) -> Table {
     let mut facts: Vec<(&str, String)> = vec![("experiment", outcome(report))];
     facts.extend(verdict.map(|verdict| ("regions", verdict)));
@@ -52,7 +52,7 @@ pub fn live_following(report: &LiveFollowing, verdict: Option<String>) -> Table 
     Table::of_facts("A thread that follows its data", facts)
 }
 
-/// What became of it, in one phrase.
+/// The result, in one phrase.
 fn outcome(report: &LiveFollowing) -> String {
     let pays = |regions: &Regions| {
         let mut processes = regions.processes.iter();

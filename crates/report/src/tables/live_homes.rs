@@ -83,7 +83,7 @@ fn moved(report: &LiveHomes) -> String {
     )
 }
 
-/// The way of replication that ran, and its cost.
+/// The kind of replication that ran, and its cost.
 fn replicated(copies: &HomesReplication) -> String {
     let (name, users) = match copies.mode {
         ReplicationMode::Text => ("program text", many(copies.users, "process", "processes")),
@@ -112,7 +112,7 @@ fn replicated(copies: &HomesReplication) -> String {
     said
 }
 
-/// Of the first and the last interval in which something was touched.
+/// The local part in the first and the last interval with touches.
 fn local(report: &LiveHomes) -> String {
     let mut with_counts = report
         .intervals

@@ -12,7 +12,7 @@ const LISTED: usize = 16;
 /// Fact by fact.
 pub fn live_regions(report: &LiveRegions) -> Table {
     let is_place = |action: &PairingAction| action.domains.is_some() && action.failed.is_none();
-    // Of a long run the first actions are not listed.
+    // In a long run the first actions are not listed.
     let placed = report.actions.iter().any(is_place) || report.actions_count > report.actions.len() as u64;
     let mode = match report.acted {
         true if placed => "processes were placed".to_string(),
@@ -99,7 +99,7 @@ fn cpus(thousandths: u32) -> String {
     format!("{:.2}", f64::from(thousandths) / 1000.0)
 }
 
-/// The known load of caches: none before there was a decision; a decision that changes nothing brings no new one.
+/// The known load of caches: none before a decision; a decision without changes adds none.
 #[derive(Clone, Copy)]
 enum Loads {
     None,
@@ -272,7 +272,7 @@ mod tests {
         let text = live_regions(&report).facts(11);
         let said = "instructions 2.00 a ns of processor time before, 2.50 after (-20.0% time for the same work)";
         assert!(text.contains(said), "{text}");
-        // A run that ended early: what was decided for nobody is not said.
+        // A run that ended early: a decision without processes is not mentioned.
         report.actions.clear();
         report.intervals = 1;
         let text = live_regions(&report).facts(11);

@@ -28,7 +28,7 @@ pub fn own(outcome: &Outcome, top: Top) -> Vec<Table> {
 
 pub fn times(outcomes: &[Outcome]) -> Table {
     type Of = fn(&Outcome) -> u64;
-    // How long threads wait for each other only a whole simulation knows.
+    // Only a whole simulation determines how long threads wait for each other.
     let replayed = outcomes.iter().any(|outcome| outcome.replayed_misses.is_some());
     let whole = |name: &str| ["wall", "cpu total", "imbalance", "sequential", "synchronization"].contains(&name);
     let parts: [(&str, Of); 14] = [

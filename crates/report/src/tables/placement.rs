@@ -1,13 +1,13 @@
-//! Threads that were placed under caches: what became of them, and each way as predicted and as measured.
+//! Threads that were placed under caches: the outcome, and each way as predicted and as measured.
 
 use results::{MeasuredWay, PlacedRun};
 
 use crate::table::{Cell, Column, Role, Table};
 
-/// The baseline of all others: the order that the simulation begins with.
+/// The baseline of all others: the first order that is simulated.
 const IN_ORDER: &str = "in order";
 
-/// The ways beside each other. Changes are against `in order`, which was predicted and measured, too.
+/// The ways side by side. Changes are relative to `in order`, which was also predicted and measured.
 pub fn measured_ways(run: &PlacedRun) -> Table {
     let columns = [
         Column::new(Role::Label, "threads"),

@@ -1,4 +1,4 @@
-//! Which threads share data, and what placing them under the machine's caches by that gains.
+//! The threads that share data, and the gain of placing them accordingly under the machine's caches.
 
 use results::{SharingAdvice, SharingGroup, bytes, count};
 
@@ -9,9 +9,9 @@ pub use advise::placement_matters as matters;
 
 /// A pair with a smaller part of the misses is counted, not shown.
 const SEEN: f64 = 0.01;
-/// Pairs that are shown, where nobody asks for more.
+/// The default number of pairs shown.
 const PAIRS: usize = 10;
-/// Data that is named of a pair.
+/// How many data structures are named for a pair.
 const DATA: usize = 3;
 
 /// The pairs of threads that share most.
@@ -108,7 +108,7 @@ pub fn placements(advice: &SharingAdvice) -> Table {
     table
 }
 
-/// `0-3 (worker)`: the names where all have the same.
+/// `0-3 (worker)`: with the name if all have the same.
 fn named(advice: &SharingAdvice, group: &SharingGroup) -> String {
     let name = |thread: u32| {
         advice

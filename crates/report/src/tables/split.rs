@@ -5,13 +5,13 @@ use results::{Misses, Outcome, Page, SourceLine, Structure, StructureKind, Threa
 use super::{Top, classes, of_levels, sized};
 use crate::table::{Cell, Column, Role, Table};
 
-/// Pages that are shown; the result has more.
+/// How many pages are shown; the result has more.
 const PAGES: usize = 20;
 
-/// A line's data is named that has so much of its stall.
+/// A line's data is named if it has at least this part of the line's stall.
 const NAMED: f64 = 0.05;
 
-/// Lines of the source that are shown; the result has more.
+/// How many source lines are shown; the result has more.
 const LINES: usize = 10;
 
 /// Structures and lines with a smaller part of the stall are counted, not shown.
@@ -38,7 +38,7 @@ pub fn threads(outcome: &Outcome, threads: &[Thread]) -> Table {
     table
 }
 
-/// The data structures that cost most. `stall` is the time that their shares are of.
+/// The data structures that cost most. `stall` is the time that their shares refer to.
 pub fn structures(title: impl Into<String>, structures: &[Structure], stall: u64, top: Top) -> Table {
     let levels = levels(structures.iter().map(|structure| &structure.caches[..]));
     let mut columns = head(&levels);
@@ -77,7 +77,7 @@ pub fn structures(title: impl Into<String>, structures: &[Structure], stall: u64
     table
 }
 
-/// Allocation sites have their place in their name; symbols get it here.
+/// The names of allocation sites contain their places; symbols get theirs here.
 fn named_with_place(structure: &Structure) -> String {
     match (structure.kind, &structure.file, structure.line) {
         (StructureKind::Symbol, Some(file), Some(line)) => {
@@ -88,7 +88,7 @@ fn named_with_place(structure: &Structure) -> String {
     }
 }
 
-/// The lines of the source that wait most, and for which data. `stall` is the time that their shares are of.
+/// The source lines that wait most, and their data. `stall` is the time that their shares refer to.
 pub fn source_lines(title: impl Into<String>, lines: &[SourceLine], stall: u64, top: Top) -> Table {
     let levels = levels(lines.iter().map(|line| &line.caches[..]));
     let mut columns = head(&levels);

@@ -1,10 +1,10 @@
-//! Waiting time of references by class, the bus, and the program's prefetches; each only if there is something to say.
+//! Waiting time of references by class, the bus, and the program's prefetches; each only if it has content.
 
 use results::{Outcome, StallByClass};
 
 use crate::table::{Cell, Column, Role, Table};
 
-/// Waiting for caches and memory, by why.
+/// Waiting for caches and memory, by reason.
 pub fn waiting(outcomes: &[Outcome]) -> Option<Table> {
     let parts = |outcome: &Outcome| outcome.time_ns.stall_by_class.as_ref().map(StallByClass::parts);
     let known: Vec<_> = outcomes

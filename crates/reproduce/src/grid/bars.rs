@@ -1,4 +1,4 @@
-//! Bars beside each other: combined execution times, and what one gains over another (figures 6 to 9, table 2).
+//! Bars beside each other: combined execution times, and the gain of one over another (figures 6 to 9, table 2).
 
 use super::cell::Simulated;
 use super::checks;
@@ -9,22 +9,22 @@ use crate::paper::Item;
 use crate::programs::Programs;
 use crate::reproduce::{Reproduction, Section};
 
-/// One bar of one cell, or why it is not there.
+/// One bar of one cell, or why it is missing.
 pub struct Drawn {
     pub program: String,
     pub cpus: u32,
-    /// By their places in the grid.
+    /// By their positions in the grid.
     pub machine: usize,
     pub bar: usize,
     pub simulated: Result<Simulated, String>,
-    /// What was run for it.
+    /// The command that was run for it.
     pub run: String,
 }
 
-/// A build of a program, what each machine made of it under each policy, and what was run.
+/// A build of a program, its result on each machine under each policy, and the command that was run.
 type Built<'g> = (&'g str, Result<Vec<Vec<Simulated>>, String>, String);
 
-/// All bars of an item that were asked for.
+/// All requested bars of an item.
 pub struct Drawings<'g> {
     pub grid: &'g Grid,
     pub drawn: Vec<Drawn>,
@@ -40,7 +40,7 @@ impl Drawings<'_> {
         })
     }
 
-    /// How many times faster one bar is than another; none where either was not asked for.
+    /// How many times faster one bar is than another; none if either was not requested.
     pub fn gain(&self, program: &str, cpus: u32, machine: usize, of: &str, over: &str) -> Option<Ours> {
         let wall = |bar| {
             let drawn = self.find(program, cpus, machine, bar)?;
@@ -121,7 +121,7 @@ impl Reproduction<'_> {
         section.drawing = draw::bars(item, &drawings);
     }
 
-    /// Times of all bars, then what they gain.
+    /// Times of all bars, then their gains.
     fn gains(&self, item: &Item, drawings: &Drawings, section: &mut Section) {
         let grid = drawings.grid;
         for (program, cpus) in drawings.cells() {
@@ -187,7 +187,7 @@ impl Reproduction<'_> {
     }
 }
 
-/// What the paper has of a gain: in its text, or by the times of its table.
+/// The paper's value of a gain: from its text, or from the times of its table.
 pub fn papers(item: &Item, gain: &Gain, program: &str, cpus: u32) -> Option<f64> {
     let said = gain
         .paper

@@ -1,4 +1,4 @@
-//! Where time goes (figure 2): combined execution time, overheads, memory's cost for an instruction, the bus.
+//! The parts of the time (figure 2): combined execution time, overheads, memory's cost per instruction, the bus.
 
 use super::bars::{Drawings, cpus_in_words};
 use super::cell::Simulated;
@@ -8,7 +8,7 @@ use crate::reproduce::{Reproduction, Section};
 
 type Part = (&'static str, &'static str, fn(&Simulated) -> f64);
 
-/// What of a simulation is reported, with its unit. Parts of time are percent of the combined execution time.
+/// The reported parts of a simulation, with their units. Parts of time are percent of the combined execution time.
 const PARTS: [Part; 18] = [
     ("combined execution time", "ms", |s| s.total as f64 / 1e6),
     ("execution", "percent", |s| part(s, s.busy)),

@@ -1,4 +1,4 @@
-//! One cell: a program with so many threads, recorded once, simulated on each machine under each policy.
+//! One cell: a program with a number of threads, recorded once, simulated on each machine under each policy.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::reproduce::Reproduction;
 /// The phase that is counted, and the one that ends it: the first time step is not counted.
 const FROM: &str = "steady";
 const TO: &str = "done";
-/// The options that every program is given: one step before, one counted.
+/// The options of every program: one step before, one counted.
 const STEPS: [&str; 4] = ["--warm", "1", "--iterations", "1"];
 
-/// What one simulation of a cell counted, in nanoseconds of all cpus together unless it says otherwise.
+/// The counts of one simulation of a cell, in nanoseconds of all cpus together unless it says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
     pub policy: String,
@@ -31,7 +31,7 @@ pub struct Simulated {
     pub busy: u64,
     pub stall: Stall,
     pub tlb: u64,
-    /// For room among prefetches under way.
+    /// For room among the prefetches in progress.
     pub prefetch: u64,
     pub imbalance: u64,
     pub sequential: u64,
@@ -42,10 +42,10 @@ pub struct Simulated {
     pub prefetches: Prefetches,
 }
 
-/// Waiting for memory, by why.
+/// Waiting for memory, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// For what the external cache had.
+    /// For data that the external cache had.
     pub on_chip: u64,
     pub cold: u64,
     pub capacity: u64,
@@ -53,7 +53,7 @@ pub struct Stall {
     pub true_sharing: u64,
     pub false_sharing: u64,
     pub upgrade: u64,
-    /// For prefetched lines that had not come yet.
+    /// For prefetched lines that had not arrived yet.
     pub late: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct Misses {
     pub false_sharing: u64,
 }
 
-/// For how much of the wall's time the bus was occupied, in percent.
+/// The percentage of the wall's time in which the bus was occupied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bus {
     pub occupancy: f64,
@@ -77,7 +77,7 @@ pub struct Bus {
     pub upgrades: f64,
 }
 
-/// Pages that policy `cdpc` asked a color for, and those that got it.
+/// Pages for which policy `cdpc` requested a color, and those that got it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hints {
     pub asked: u64,
@@ -135,7 +135,7 @@ impl Simulated {
         });
         Simulated {
             policy: outcome.policy.clone(),
-            // Where a trace does not count them, what was busy was they.
+            // If a trace does not count them, the busy time stands for them.
             instructions: outcome
                 .instructions
                 .unwrap_or((time.busy as f64 * clock_mhz / 1e3) as u64),
@@ -177,14 +177,14 @@ impl Simulated {
         ns as f64 * self.clock_mhz / 1e3 / self.instructions.max(1) as f64
     }
 
-    /// Time in which no cpu gets on with the program: waiting for others, and the operating system's part.
+    /// Time in which no cpu advances the program: waiting for others, and the operating system's part.
     pub fn overhead(&self) -> u64 {
         self.tlb + self.imbalance + self.sequential + self.synchronization
     }
 }
 
 impl Reproduction<'_> {
-    /// A program of a grid's item, built so, with so many threads.
+    /// A program of a grid's item, built in this way, with this many threads.
     pub(crate) fn team(
         &self,
         programs: &Programs,
@@ -195,12 +195,12 @@ impl Reproduction<'_> {
         let steps = STEPS.map(String::from).into_iter();
         let arguments = steps.chain(["--threads".to_string(), cpus.to_string()]);
         let mut program = programs.program(Build::Count, name, version, arguments.collect())?;
-        // What the compiler says before `main` is of teams of this size.
+        // The compiler's descriptions before `main` are for teams of this size.
         program.environment = vec![("OMP_NUM_THREADS".to_string(), cpus.to_string())];
         Ok(program)
     }
 
-    /// What each machine of the grid made of a program under each policy: by machine, by policy.
+    /// The result of a program on each machine of the grid under each policy: by machine, by policy.
     pub(crate) fn cell(
         &self,
         item: &Item,
@@ -245,7 +245,7 @@ impl Reproduction<'_> {
 
 /// A simulation of the steady phase under the grid's policies.
 pub(crate) fn config(grid: &Grid, machine: &Machine) -> sim::Config {
-    // The paper's policy does not weigh before it decides.
+    // The paper's policy does not compare before it decides.
     let policy = |name: &policy::Name| sim::PolicySpec {
         sets: vec!["cdpc.weigh=no".to_string()],
         ..sim::PolicySpec::new(name.clone())
@@ -260,7 +260,7 @@ pub(crate) fn config(grid: &Grid, machine: &Machine) -> sim::Config {
     config
 }
 
-/// Opens a trace and simulates it, with which color each page got; and what touched each page.
+/// Opens a trace and simulates it, with the color of each page, and the cpus that touched it.
 pub(crate) fn mapped(
     recording: &Recording,
     trace: &Path,

@@ -1,4 +1,4 @@
-//! What the paper concludes, held against what came out; and the evidence where it is another thing.
+//! The paper's conclusions, compared with the results; and the evidence if they differ.
 
 use super::bars::{Drawings, cpus_in_words, papers};
 use super::cell::Simulated;
@@ -20,7 +20,7 @@ pub fn notes(item: &Item, drawings: &Drawings, section: &mut Section) {
     section.notes.extend(evidence(drawings));
 }
 
-/// What can be said of a conclusion with the cells that were run; nothing where none is of it.
+/// The conclusions that the cells allow; empty if none applies.
 pub fn conclusions(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Conclusion> {
     let grid = drawings.grid;
     let machines = 0..grid.machines.len();
@@ -40,7 +40,7 @@ pub fn conclusions(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Concl
                         continue;
                     };
                     let paper = papers(item, about, &said.program, said.cpus).unwrap_or(said.times);
-                    // What the paper calls a gain has to be one, however near to nothing; and one far larger is another result.
+                    // A gain of the paper must be a gain, however small; and a far larger one is another result.
                     let (enough, most) = ((paper * (1.0 - within)).max(1.0), paper * (1.0 + within));
                     all.push(Conclusion::once(
                         ours > enough && ours <= most,
@@ -236,7 +236,7 @@ fn because(otherwise: Option<&str>, held: bool) -> String {
     why.map_or(String::new(), |why| format!(". {why}"))
 }
 
-/// Whether no gain is much below that of fewer cpus.
+/// Returns true if no gain is much below that with fewer cpus.
 fn steady(gains: &[(u32, f64)]) -> bool {
     let mut most = 0.0f64;
     gains.iter().all(|&(_, gain)| {
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
     use crate::grid::bars::Drawn;
 
-    /// What is said of tomcatv: cpus, and the wall's time of each bar.
+    /// The conclusions about tomcatv: cpus, and the wall's time of each bar.
     fn conclusion(check: &Check, item: &str, cells: &[(u32, &[u64])]) -> Vec<Conclusion> {
         let paper = crate::papers::read("bugnion96");
         let item = paper.items.iter().find(|other| other.name == item).unwrap();
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(conclusion(&most, "figure6", cells)[0].text, text);
     }
 
-    /// Ten programs, seven of them ours: of the paper's own times the paper's ratings come out.
+    /// Ten programs, seven of them ours: the paper's own times produce the paper's ratings.
     #[test]
     fn a_rating_is_the_geometric_mean_of_all_programs() {
         let paper = crate::papers::read("bugnion96");

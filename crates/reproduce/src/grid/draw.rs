@@ -36,7 +36,7 @@ pub fn bars(item: &Item, drawings: &Drawings) -> Option<String> {
     let bars = || {
         let names = drawings.grid.bars.iter().map(|bar| bar.name.as_str());
         let lines = ["", "bars from left to right:"].into_iter().chain(names);
-        // No color, but the paper's.
+        // White on the white picture: an invisible key.
         lines.map(|line| (line.to_string(), WHITE))
     };
     (!panels.is_empty()).then(|| {

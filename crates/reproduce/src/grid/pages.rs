@@ -15,7 +15,7 @@ use crate::plot::{Area, BLUE, BOLD, Drawn, TEXT, picture};
 use crate::programs::Programs;
 use crate::reproduce::{Reproduction, Section};
 
-/// Pages between two arrays that are not in one picture.
+/// The most pages between two arrays in one picture.
 const APART: u64 = 4096;
 
 /// The pages of a program's arrays that its steady phase touches.
@@ -55,7 +55,8 @@ impl Map {
                 position: page.positions.iter().flatten().next().copied(),
             })
             .collect();
-        // Module variables lie side by side; an array on a stack or the heap is elsewhere, and would make the picture empty.
+        // Module variables lie side by side; an array on a stack or the heap is elsewhere, and would leave the picture
+        // empty.
         let pages = hinted
             .chunk_by(|page, next| next.page - page.page < APART)
             .max_by_key(|together| together.len())
@@ -70,7 +71,7 @@ impl Map {
         }
     }
 
-    /// Where a page stands in a picture: none for one without a hint in the coloring order.
+    /// The place of a page in a picture: none for one without a hint in the coloring order.
     fn place(&self, page: &Mapped, view: View) -> Option<u64> {
         match view {
             View::ColoringOrder => page.position,
@@ -78,8 +79,8 @@ impl Map {
         }
     }
 
-    /// Of the cpu in the middle, by how far its pages are apart: the pages that it touches, and those of the range from the
-    /// first to the last.
+    /// For the cpu in the middle, by the distance of its pages: the pages that it touches, and those of the range from
+    /// the first to the last.
     fn spread(&self, view: View) -> (u64, u64) {
         let of_cpu = |cpu: u32| {
             let touched = self.pages.iter().filter(|page| page.cpus.contains(&cpu));
@@ -93,8 +94,8 @@ impl Map {
             .map_or((0, 0), |&(range, pages)| (pages, range))
     }
 
-    /// Pages that a cpu has beyond the first of each color under a policy, on average over the cpus, in percent of its pages:
-    /// what cannot stay in its direct-mapped cache at once.
+    /// A cpu's pages beyond the first of each color under a policy, on average over the cpus, in percent of its pages:
+    /// those that cannot stay in its direct-mapped cache at once.
     fn doubled(&self, policy: usize) -> f64 {
         let mut of: BTreeMap<u32, (u64, HashMap<u32, u64>)> = BTreeMap::new();
         for page in &self.pages {
@@ -180,7 +181,7 @@ impl Reproduction<'_> {
     }
 }
 
-/// Pixels of a map: what is beside the pages, the pages, a cpu's strip, and what is above and below the strips.
+/// Pixels of a map: beside the pages, the pages, a cpu's strip, and above and below the strips.
 const BESIDE: u32 = 100;
 const WIDTH: u32 = 900;
 const STRIP: u32 = 12;
@@ -224,7 +225,7 @@ fn strips(area: &Area, title: &str, map: &Map, view: View) -> Drawn<()> {
         .y_label_formatter(&|at| format!("cpu {}", at / 10))
         .x_desc(format!("{order}; a line each {} pages, {cache} of cache", map.colors))
         .draw()?;
-    // A page alone is seen too.
+    // A single page is visible, too.
     let pixel = pages.div_ceil(u64::from(WIDTH));
     for cpu in 0..map.cpus {
         let (top, bottom) = (cpu * 10 + 1, cpu * 10 + 9);

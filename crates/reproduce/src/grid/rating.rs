@@ -1,7 +1,8 @@
 //! The gain of a whole suite's rating (Bugnion96, section 7 and table 2).
 //!
-//! A SPEC rating is the geometric mean, over the programs, of a reference time through the program's. Of two ratings the reference times
-//! cancel, so that their ratio is the geometric mean of the programs' gains. Programs that are not reproduced take the paper's.
+//! A SPEC rating is the geometric mean, over the programs, of a reference time divided by the program's. In the ratio
+//! of two ratings the reference times cancel, so it is the geometric mean of the programs' gains. Programs that are not
+//! reproduced have the paper's times.
 
 use super::bars::{Drawings, papers, printed};
 use super::{Gain, Grid};
@@ -11,7 +12,7 @@ use crate::paper::Item;
 /// The row of the paper's ratings.
 pub const ROW: &str = "SPEC95fp";
 
-/// The ratio of two bars' ratings; none where the paper has none, or not every program was asked for.
+/// The ratio of two bars' ratings; none if the paper has none, or not every program was requested.
 pub fn gain(item: &Item, drawings: &Drawings, gain: &Gain, cpus: u32, machine: usize) -> Option<Ours> {
     item.rows.iter().find(|row| row.name == ROW)?;
     let programs = item.rows.iter().filter(|row| row.name != ROW);
@@ -39,7 +40,7 @@ pub fn of_the_paper(item: &Item, grid: &Grid) -> String {
     )
 }
 
-/// The same of the paper's ratings, of which the larger is the better.
+/// The same for the paper's ratings; a larger one is better.
 pub fn papers_gain(item: &Item, gain: &Gain, cpus: u32) -> Option<f64> {
     Some(printed(item, ROW, &gain.of, cpus)? / printed(item, ROW, &gain.over, cpus)?)
 }

@@ -8,7 +8,7 @@ use crate::plot::{Area, Axes, Drawn, PANEL, legend, picture};
 /// Pixels beside a panel's chart.
 const LEGEND: u32 = 62;
 
-/// All grids, two panels in a row. What is as fast either way is the line at 1.
+/// All grids, two panels in a row. The line at 1 marks equal speed.
 pub fn panels(title: &str, grids: &[(String, Grid)]) -> String {
     picture(title, (grids.len(), 2), PANEL, |at, area| {
         panel(area, &grids[at].0, &grids[at].1)

@@ -12,10 +12,10 @@ use crate::several::{Several, short};
 use crate::watch::Step;
 use machine::Machine;
 
-/// The orders of reads, and what rows are called after them.
+/// The orders of reads, and their names in rows.
 pub const WALKS: [(Walk, &str); 2] = [(Walk::Cyclic, "cyclic"), (Walk::Random, "random")];
 
-/// One recording: what was measured at each size (row) and stay.
+/// One recording: the measurements at each size (row) and stay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     pub sizes_kb: Vec<u64>,
@@ -34,7 +34,7 @@ impl Grid {
         self.points[size][stay].gain()
     }
 
-    /// Where most is gained.
+    /// The place of the largest gain.
     fn peak(&self) -> (usize, usize) {
         let places = (0..self.sizes_kb.len()).flat_map(|size| (0..self.stays.len()).map(move |stay| (size, stay)));
         let gain = |&(size, stay): &(usize, usize)| self.gain(size, stay);
@@ -109,7 +109,7 @@ impl Grid {
     }
 }
 
-/// The most that is gained, in percent.
+/// The largest gain, in percent.
 fn most(gains: impl Iterator<Item = f64>) -> f64 {
     (gains.fold(0.0, f64::max) - 1.0) * 100.0
 }

@@ -1,4 +1,5 @@
-//! Figure 9 on this machine: `memlat` by itself, and with its thread following its regions, by each means that closes pages here.
+//! Figure 9 on this machine: `memlat` alone, and with its thread following its regions, by each available means to
+//! close pages.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -17,7 +18,7 @@ use crate::watch::Step;
 
 /// One region, in percent of a cache, and reads at a time, as powers of two. Two regions fit into one cache, or do not, and fit into two.
 const CELLS: [(u64, u32); 5] = [(40, 16), (70, 14), (70, 16), (70, 18), (90, 16)];
-/// Reads of a run: ten seconds to a minute, of which finding the regions takes a part.
+/// Reads of a run: ten seconds to a minute, partly spent on finding the regions.
 const READS: u64 = 1 << 31;
 
 /// Runs at one size and stay.
@@ -28,7 +29,7 @@ struct Cell {
     by: Vec<Followed>,
 }
 
-/// Nanoseconds a read: of a run, and of its last quarter, by when regions are found if they are.
+/// Nanoseconds a read: of a run, and of its last quarter, by which time regions are found if at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Read {
     all: f64,
@@ -43,7 +44,7 @@ type Part = fn(&Read) -> f64;
 struct Followed {
     reads: Vec<Read>,
     moves: u64,
-    /// Runs at whose end threads were following regions.
+    /// Runs in which threads were following regions at the end.
     found: usize,
     verdict: String,
 }
@@ -69,7 +70,8 @@ impl Followed {
 }
 
 impl Cell {
-    /// Percent that following by a means gains in a part of the runs, and the smallest and the largest of the rounds.
+    /// The gain in percent of following by a means in a part of the runs, and the smallest and the largest of the
+    /// rounds.
     fn gain(&self, by: &Followed, part: Part) -> Option<(f64, f64, f64)> {
         let mut gains: Vec<f64> = self
             .alone
@@ -117,7 +119,7 @@ impl Reproduction<'_> {
             };
             cells.push((cache * size / 100 / 4096 * 4096, stay, cell));
         }
-        // Round by round through all, so that whatever else the machine does meets all alike.
+        // Each round goes through all, so that other load on the machine affects all alike.
         for round in 0..rounds {
             for (bytes, stay, cell) in &mut cells {
                 let mut ways: Vec<Option<usize>> = std::iter::once(None).chain((0..closings.len()).map(Some)).collect();
@@ -193,7 +195,7 @@ impl Reproduction<'_> {
     }
 }
 
-/// How pages can be closed here, in words.
+/// The means to close pages here, in words.
 fn closings() -> Vec<(Closing, &'static str)> {
     let mut closings = vec![(Closing::Protection, "mprotect")];
     if sys::protection_keys::try_key().is_ok() {
@@ -202,7 +204,7 @@ fn closings() -> Vec<(Closing, &'static str)> {
     closings
 }
 
-/// What became of the regions at the end of a run.
+/// The state of the regions at the end of a run.
 fn verdict(report: &LiveFollowing) -> String {
     let process = report
         .regions

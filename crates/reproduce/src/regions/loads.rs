@@ -1,4 +1,4 @@
-//! Figure 18: what the caches hold of one program before the policy unifies them, and after.
+//! Figure 18: the contents of the caches for one program before the policy unifies them, and after.
 
 use machine::Machine;
 use policy::Random;
@@ -17,7 +17,7 @@ use crate::watch::Step;
 const READS: u64 = 12_000_000;
 const LINE: u64 = 64;
 
-/// What a phase left behind: when, in ms, what each cache holds, in MB, and how often the thread has moved until then.
+/// The state after a phase: the time in ms, each cache's contents in MB, and how often the thread has moved until then.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Moment {
     at_ms: f64,
@@ -85,8 +85,8 @@ fn unit(column: &str) -> &'static str {
     }
 }
 
-/// `before`: what the fuller cache and the other hold after the first phase. `after`: the medians from the phase on after which both hold
-/// something.
+/// `before`: the contents of the fuller cache and of the other after the first phase. `after`: the medians from the
+/// phase on after which both hold something.
 fn number(moments: &[Moment], column: &str) -> Result<f64, String> {
     let first = moments.first().ok_or("there was no phase")?;
     let unified = moments.iter().position(|moment| load(moment, 1) > 0.0);
@@ -169,7 +169,7 @@ fn moments(
     Ok(regions.moments.iter().map(moment).collect())
 }
 
-/// Two regions, filled in order first, then read at random, `2^stay` reads in one before the other has its turn.
+/// Two regions, first filled in order, then read at random, `2^stay` reads in one before the other's turn.
 fn reads(bytes: u64, stay: u32, recording: u64) -> Vec<Reference> {
     let mut random = Random::new(recording + 1);
     let lines = bytes / LINE;

@@ -1,4 +1,4 @@
-//! Section 5.1: what the mechanism takes.
+//! Section 5.1: the cost of the mechanism.
 
 use sim::calibrate::{Memlat, Walk};
 use sim::{Config, Item as Reference, Streams};
@@ -11,17 +11,17 @@ use crate::reproduce::{Reproduction, Section};
 use crate::several::Several;
 use machine::Machine;
 
-/// One recording's numbers, in percent of the time of a thread that stays, but for `move_us`.
+/// One recording's numbers, in percent of the time of a thread that stays, except for `move_us`.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Taken {
-    /// What a move takes by the machine's description.
+    /// The time of a move by the machine's description.
     move_us: f64,
-    /// A thousand moves a second: by what a move takes, and as the run becomes longer, cold nearer caches included.
+    /// A thousand moves a second: by the time of a move, and by the run's slowdown, which includes cold inner caches.
     thousand: f64,
     thousand_in_all: f64,
     /// 700 moves a second, each of which changes the entries of both regions' pages.
     without_tables: f64,
-    /// Ten looks and a phase a second.
+    /// Ten scans and a phase a second.
     looks_and_phase: f64,
 }
 
@@ -39,7 +39,8 @@ impl Taken {
     }
 }
 
-/// A phase is 1 percent of so long, a twentieth of the paper's second: looks and phases take what they take however far apart they are.
+/// A phase is 1 percent of this time, a twentieth of the paper's second: the cost of scans and phases does not depend
+/// on the time between them.
 const PERIOD_US: u64 = 50_000;
 
 impl Reproduction<'_> {
@@ -91,7 +92,7 @@ impl Reproduction<'_> {
             stay,
             recording,
         };
-        // How long a read takes, and from that how many a millisecond holds.
+        // The time of a read, and from that the reads in a millisecond.
         let read_ns = self.point(machine, &memlat(1 << 14))?.confined_ns / f64::from(1 << 14);
         let longer = |machine: &Machine, moves: f64| -> Result<f64, ReproduceError> {
             let stay = (1e9 / moves / read_ns).round().max(1.0) as u64;
@@ -119,7 +120,7 @@ impl Reproduction<'_> {
 /// As the default of `regions.entry`.
 const ENTRY_NS: f64 = 20.0;
 
-/// What ten looks and a phase take: the mean of each, in a run that is made to spread the regions.
+/// The time of ten scans and a phase: the mean of each, in a run that is forced to spread the regions.
 fn looks_and_phase_ns(machine: &Machine, bytes: u64, recording: u64) -> Result<f64, ReproduceError> {
     let set = [
         format!("period={PERIOD_US}"),
@@ -154,7 +155,7 @@ fn looks_and_phase_ns(machine: &Machine, bytes: u64, recording: u64) -> Result<f
     Ok(10.0 * look_ns + phase_ns)
 }
 
-/// Two regions of so many bytes, read at random, `stay` reads in each in turn.
+/// Two regions of this many bytes, read at random, `stay` reads in each in turn.
 fn reads(bytes: u64, stay: u64, count: u64, recording: u64) -> Vec<Reference> {
     let mut state = 88172645463325252 ^ recording.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut below = |bound: u64| {

@@ -7,10 +7,10 @@ use trace::{Batch, Event, Header, Thread, ThreadId, Trace, Writer};
 use crate::error::ReproduceError;
 use crate::region_items::Member;
 
-/// A thread with less than this part of its process's references waits most of the time.
+/// A thread with a smaller part of its process's references waits most of the time.
 const IDLE: u64 = 100;
 
-/// The threads of a process that are simulated: of the busy ones those that began last, as a ray tracer's workers do.
+/// The simulated threads of a process: the busy ones that began last, as a ray tracer's workers do.
 pub fn threads_of(trace: &Trace, member: &Member) -> Result<Vec<ThreadId>, ReproduceError> {
     let counted: Vec<(u32, u64)> = (0..)
         .zip(trace.threads())
@@ -31,8 +31,8 @@ pub fn threads_of(trace: &Trace, member: &Member) -> Result<Vec<ThreadId>, Repro
     })
 }
 
-/// Of these processes the one with most references, and of its busy threads the last ones; `None`: it has fewer. Threads have the
-/// process and the references of each.
+/// The last busy threads of the process with most references; `None`: it has too few. Threads have the process and the
+/// references of each.
 fn chosen(threads: &[(u32, u64)], processes: impl Iterator<Item = u32>, count: usize) -> Option<Vec<ThreadId>> {
     let of = |process: u32| (0..).zip(threads).filter(move |(_, thread)| thread.0 == process);
     let total = |process: u32| of(process).map(|(_, thread)| thread.1).sum::<u64>();
@@ -46,7 +46,8 @@ fn chosen(threads: &[(u32, u64)], processes: impl Iterator<Item = u32>, count: u
     Some(busy[first..].to_vec())
 }
 
-/// Writes the references of these threads, by process, and nothing that one would wait for. Returns the instructions of each process.
+/// Writes the references of these threads, by process, without anything to wait for. Returns the instructions of each
+/// process.
 pub fn write_part(trace: &Trace, processes: &[Vec<ThreadId>], to: &Path) -> Result<Vec<u64>, ReproduceError> {
     let mut writer = Writer::create(
         to,
@@ -101,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_process_is_the_largest_of_its_name_and_its_last_busy_threads() {
-        // Process 1 is a shell's child that has not become the program's yet, and process 2 has two workers behind its first thread.
+        // Process 1 is a shell's child that has not become the program yet, and process 2 has two workers after its
+        // first thread.
         let threads = [(0, 5), (1, 10), (2, 900), (2, 2), (2, 700), (2, 800)];
         assert_eq!(chosen(&threads, 1..3, 2), Some(vec![4, 5]));
         assert_eq!(chosen(&threads, 1..3, 3), Some(vec![2, 4, 5]));

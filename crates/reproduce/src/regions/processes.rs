@@ -1,4 +1,5 @@
-//! Sections 5.2 and 5.5: processes that share the caches of a machine, as the scheduler puts them and as policy `regions` does.
+//! Sections 5.2 and 5.5: processes that share the caches of a machine, as the scheduler places them and as policy
+//! `regions` does.
 
 use sim::{Config, Detail, Item as Reference, Streams, Window};
 use trace::Event;
@@ -14,7 +15,7 @@ use machine::Machine;
 
 /// Reads of a process.
 const READS: u64 = 3_000_000;
-/// What is counted begins with the second half.
+/// Counting begins with the second half.
 const COUNTED: &str = "counted";
 
 impl Reproduction<'_> {
@@ -66,7 +67,7 @@ impl Reproduction<'_> {
     }
 }
 
-/// Of nanoseconds alone, unaware and under policy `regions`.
+/// From nanoseconds alone, unaware and under policy `regions`.
 fn number(ways: &[f64], column: &str) -> Result<f64, String> {
     let [alone, unaware, regions] = ways else {
         return Err("it was not simulated".to_string());
@@ -146,7 +147,7 @@ fn simulated(
     Ok(ns.collect())
 }
 
-/// A process reads at random in its data; the first of them says when counting begins.
+/// A process reads at random in its data; the first process marks the beginning of counting.
 fn reads(process: &Process, number: u64, recording: u64) -> Vec<Reference> {
     let mut state = 88172645463325252 ^ (recording * 64 + number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut below = |bound: u64| {
@@ -163,7 +164,7 @@ fn reads(process: &Process, number: u64, recording: u64) -> Vec<Reference> {
                 name: COUNTED.to_string(),
             }));
         }
-        // What lies there first is read in order, as a program fills its data.
+        // First the data is read in order, as a program fills it.
         let line = if at < lines { at } else { below(lines) };
         let addr = (1 << 32) + recording * 7 * 4096 + line * 64;
         items.push(read(addr, process.instructions));

@@ -1,7 +1,8 @@
-//! Programs of Debian's under policy `regions`, each recorded several times (sections 5.3 and 5.4 of the paper are of SPEC 2006).
+//! Programs from Debian under policy `regions`, each recorded several times (sections 5.3 and 5.4 of the paper use SPEC
+//! 2006).
 //!
-//! `make traces` prepares the programs: a command each, in `inputs/single-NAME-small/command`. A recording differs from the next one in
-//! the environment's size, the path of the program, how far the heap grows at a time and the seed of Perl's hashes.
+//! `make traces` prepares the programs: a command for each, in `inputs/single-NAME-small/command`. Recordings differ in
+//! the environment's size, the path of the program, the step by which the heap grows and the seed of Perl's hashes.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -21,12 +22,12 @@ use crate::several::Several;
 use crate::watch::Step;
 use machine::Machine;
 
-/// Where `make traces` puts its inputs, in the source tree that this was built from.
+/// The folder of `make traces` for its inputs, in the source tree that this was built from.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/traces");
 /// Claims about this row are about all rows.
 const ALL: &str = "all";
 
-/// What came of one recording.
+/// The result of one recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Ran {
     references: u64,
@@ -143,18 +144,18 @@ impl Reproduction<'_> {
         })
     }
 
-    /// Where `make traces` puts its traces and inputs.
+    /// The folder of `make traces` for its traces and inputs.
     pub(super) fn prepared(&self) -> PathBuf {
         self.options.traces.clone().unwrap_or_else(|| PathBuf::from(RECORDED))
     }
 
-    /// Records a program and looks at the trace, which is gone afterwards.
+    /// Records a program and examines the trace, which is deleted afterwards.
     pub(super) fn with_recording<T>(
         &self,
         varied: &Varied,
         look: impl FnOnce(&Recording, &Path) -> Result<T, ReproduceError>,
     ) -> Result<T, ReproduceError> {
-        // Always as long: the path of a program lies in its memory.
+        // Always of the same length: a program's memory contains its path.
         let own = format!("recording-{:010}", std::process::id());
         let room = Room(self.options.keeping.folder.join(own));
         let program = varied
@@ -186,12 +187,12 @@ pub(super) fn lines_of(path: &Path) -> Result<Vec<String>, ReproduceError> {
     Ok(text.lines().map(str::to_string).collect())
 }
 
-/// A folder that is gone afterwards.
+/// A folder that is deleted afterwards.
 struct Room(PathBuf);
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // Who cannot remove it has a trace more than he needs.
+        // If it cannot be removed, an unneeded trace stays.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -212,18 +213,18 @@ impl Ran {
     }
 }
 
-/// A program as one of its recordings has it.
+/// A program with the settings of one of its recordings.
 pub(super) struct Varied<'a> {
     /// In messages.
     pub name: &'a str,
     pub words: &'a [String],
     pub recording: u64,
-    /// Of a script: where its inputs are. The programs that it starts are recorded with it.
+    /// For a script: the folder of its inputs. The programs that it starts are recorded with it.
     pub inputs: Option<PathBuf>,
 }
 
 impl Varied<'_> {
-    /// A link of the program's name leads to it.
+    /// The program, through a link with its name.
     fn program(&self, folder: &Path) -> std::io::Result<Program> {
         let (program, arguments) = self.words.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
         let recording = self.recording;
@@ -233,7 +234,7 @@ impl Varied<'_> {
         std::os::unix::fs::symlink(program, &path)?;
         let mut environment = vec![
             ("RECORDING".to_string(), "x".repeat(recording as usize * 150)),
-            // glibc's malloc asks for so much more at a time.
+            // glibc's malloc requests this much more at a time.
             ("MALLOC_TOP_PAD_".to_string(), ((32 + recording * 3) * 4096).to_string()),
             ("PERL_HASH_SEED".to_string(), recording.to_string()),
         ];
@@ -247,7 +248,7 @@ impl Varied<'_> {
     }
 }
 
-/// A number for the program and all of its inputs that are files.
+/// A hash of the program and all of its inputs that are files.
 pub(super) fn hashed(words: &[String]) -> Result<u64, ReproduceError> {
     let mut hasher = DefaultHasher::new();
     for word in words.iter().map(Path::new).filter(|path| path.is_file()) {

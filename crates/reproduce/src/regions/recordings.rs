@@ -1,4 +1,4 @@
-//! How many recordings a number of this paper is of, and where what was simulated is kept.
+//! How many recordings a number of this paper comes from, and where simulations are kept.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Reproduction<'_> {
         }
     }
 
-    /// What is simulated once for all that it depends on: this program, and `key`.
+    /// Simulates once for everything that the result depends on: this program, and `key`.
     pub(super) fn kept<T: Serialize + DeserializeOwned>(
         &self,
         key: &str,
@@ -49,7 +49,7 @@ impl Reproduction<'_> {
         Ok(value)
     }
 
-    /// What took minutes is not thrown away because it cannot be kept.
+    /// A result that took minutes is not discarded because it cannot be kept.
     fn remember(&self, folder: &Path, path: &Path, value: &impl Serialize) {
         let kept = std::fs::create_dir_all(folder).and_then(|()| keep(path, value));
         if let Err(error) = kept {

@@ -1,7 +1,9 @@
-//! Sections 5.5 and 5.6: recorded programs that share the caches of a machine, as the scheduler puts them and as policy `regions` does.
+//! Sections 5.5 and 5.6: recorded programs that share the caches of a machine, as the scheduler places them and as
+//! policy `regions` does.
 //!
-//! A workload's programs are recorded at once (`workloads/servers/together/run`). Of the trace those processes are simulated that the item
-//! names; shells and clients are left out, as the paper has its load come from elsewhere. All begin at once.
+//! A workload's programs are recorded at once (`workloads/servers/together/run`). Only the processes that the item
+//! names are simulated; shells and clients are left out, because the paper's load comes from elsewhere. All begin at
+//! once.
 
 use std::path::Path;
 
@@ -25,23 +27,23 @@ use machine::Machine;
 /// The row of all processes of a machine.
 const ALL: &str = "all";
 
-/// What one process took, or all of them.
+/// The time of one process, or of all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Took {
     references: u64,
-    /// What its threads wait for memory and execute; of all: from the beginning to the end of the last.
+    /// The time of its threads in memory and instructions; for all: from the beginning to the end of the last.
     ns: f64,
     /// Of the outermost cache.
     misses: u64,
 }
 
-/// What a row is of: alone, together unaware, and together under policy `regions`.
+/// The parts of a row: alone, together unaware, and together under policy `regions`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Ways {
     alone: Option<Took>,
     unaware: Took,
     regions: Took,
-    /// What the policy did, in words.
+    /// The policy's actions, in words.
     did: String,
 }
 
@@ -105,7 +107,7 @@ impl Reproduction<'_> {
         Ok(())
     }
 
-    /// What came of each recording: all rows.
+    /// The results of each recording: all rows.
     fn recordings_together(&self, name: &str, regions: &Regions) -> Result<Vec<Vec<Ways>>, ReproduceError> {
         let inputs = self.prepared().join("inputs");
         let folder = inputs.join(format!("together-{name}-small"));
@@ -160,7 +162,7 @@ fn rows_of(
     let part = recorded.with_extension("part");
     let unaware = || spec("first-touch", &[]);
     let mut rows = Vec::new();
-    // What a process takes alone, by machine.
+    // The time of a process alone, by machine.
     let mut known: Vec<(&str, &str, Took)> = Vec::new();
     // Rows of the same processes on the same machine are simulated at once.
     let alike = |one: &(&Variant, Machine), other: &(&Variant, Machine)| {
@@ -215,11 +217,11 @@ fn rows_of(
     Ok(rows)
 }
 
-/// What came of a policy.
+/// The result of a policy.
 struct Run {
     each: Vec<Took>,
     all: Took,
-    /// Of policy `regions`: its verdict of each process, and the cache that it gave it.
+    /// For policy `regions`: its verdict on each process, and the cache that the process got.
     did: Vec<String>,
     phases: u64,
     moves: u64,
@@ -292,7 +294,7 @@ fn of_processes(outcome: &Outcome, instructions: &[u64], clock_mhz: f64) -> Opti
 impl Ways {
     fn number(&self, column: &str) -> Result<f64, String> {
         let alone = || self.alone.ok_or_else(|| "all are not one".to_string());
-        // Of all processes the time as it is.
+        // For all processes, the time itself.
         let time = |took: &Took| match self.alone {
             Some(_) => took.ns / took.references.max(1) as f64,
             None => took.ns / 1e6,
@@ -304,7 +306,7 @@ impl Ways {
             "unaware" => Ok(time(&self.unaware)),
             "regions" => Ok(time(&self.regions)),
             "lower" => Ok(less(&time)),
-            // Of what the others cost it, so much is gone.
+            // The part of the others' cost that is regained.
             "regained" => {
                 let [alone, unaware, ours] = [alone()?, self.unaware, self.regions].map(|took| time(&took));
                 match alone < unaware && ours < unaware {

@@ -1,4 +1,4 @@
-//! What the paper concludes of its traces, held against what came out.
+//! The paper's conclusions from its traces, compared with the results.
 
 mod bars;
 mod curves;
@@ -15,34 +15,34 @@ use crate::reproduce::Reproduction;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Claim {
     pub says: String,
-    /// Those that it is made of; claims about curves have none, their rows name them.
+    /// The workloads that it is about; claims about curves have none, because their rows name them.
     #[serde(default)]
     pub workloads: Vec<String>,
     #[serde(flatten)]
     pub kind: Kind,
 }
 
-/// What is claimed. Runs are in percent of the first bar's, local shares in percent of the misses.
+/// The claim. Runs are in percent of the first bar's, local shares in percent of the misses.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Kind {
     /// A bar's run is shorter than that of each of some others.
     Faster { of: String, others: Vec<String> },
-    /// No bar's run is shorter than another's by more than so many points.
+    /// No bar's run is shorter than another's by more than this many points.
     Unbeaten {
         of: String,
         others: Vec<String>,
         points: f64,
     },
-    /// Runs of some bars are all within so many points.
+    /// Runs of some bars all lie within this many points.
     Flat { bars: Vec<String>, points: f64 },
     /// From each bar to the next, stall does not fall and overhead does not rise.
     Trade { bars: Vec<String> },
-    /// A bar's local share is at most so many points below another's, and no more above it.
+    /// A bar's local share is at most this many points below another's, and no more above it.
     SameLocal { of: String, over: String, points: f64 },
-    /// A bar's local share is at most so many points below another's.
+    /// A bar's local share is at most this many points below another's.
     Gentle { of: String, over: String, points: f64 },
-    /// A bar's local share is more than so many points below another's in one workload, and not in another.
+    /// A bar's local share is more than this many points below another's in one workload, and not in another.
     Inconsistent { of: String, over: String, points: f64 },
     /// A bar's misses of this node wait less, on average, than another's.
     Sooner { of: String, over: String, node: Node },
@@ -58,9 +58,9 @@ pub enum Kind {
     },
 }
 
-/// What came of a claim in one recording.
+/// The outcome of a claim in one recording.
 struct Judged {
-    /// The workload that it is of; empty where it is of all.
+    /// Its workload; empty if it is about all.
     of: String,
     held: bool,
     text: String,
@@ -119,8 +119,8 @@ impl Kind {
 }
 
 impl Reproduction<'_> {
-    /// What can be said of a claim with the workloads that were asked for, over all of their recordings; nothing where one
-    /// is missing that it needs.
+    /// The conclusions on a claim that the requested workloads allow, over all of their recordings; none if a needed
+    /// one is missing.
     pub(super) fn conclusions(
         &mut self,
         item: &Item,

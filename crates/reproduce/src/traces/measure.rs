@@ -1,4 +1,4 @@
-//! What is read off a bar, or off the stream that it is of.
+//! Values of a bar, or of its stream.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use super::{Bar, Traces};
 const THOUSAND: f64 = 1e3;
 const MILLION: f64 = 1e6;
 
-/// Which node served a miss.
+/// The node that served a miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Node {
@@ -18,7 +18,7 @@ pub enum Node {
     Remote,
 }
 
-/// What a column shows.
+/// The contents of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -27,11 +27,11 @@ pub enum Measure {
     Collapsed,
     PagesAverage,
     PagesMax,
-    /// Frames in use at most, in percent more than there are pages.
+    /// The most frames in use, in percent more than there are pages.
     PagesMore,
     /// Misses that the cpu's own node served, in percent.
     Local,
-    /// Milliseconds of all cpus together, waiting for others left out.
+    /// Milliseconds of all cpus together, without waiting for others.
     Stall,
     /// Without overhead.
     User,
@@ -46,10 +46,10 @@ pub enum Measure {
     NormalLocal,
     NormalRemote,
     NormalOverhead,
-    /// How much of the first bar's stall and run is gone, in percent.
+    /// How much of the first bar's stall and run is saved, in percent.
     StallSaved,
     RunSaved,
-    /// Of the stream, whatever the bar: instructions and data in percent of the time that its first bar stalls for.
+    /// Of the stream, independent of the bar: instructions and data in percent of the time that its first bar stalls.
     InstructionStall,
     DataStall,
     InstructionPages,
@@ -75,7 +75,7 @@ impl Measure {
         }
     }
 
-    /// Whether it is read off a stream of misses, which there is none of where misses wait for one another.
+    /// Returns true if it comes from a stream of misses, which does not exist if misses wait for one another.
     pub fn is_of_stream(self) -> bool {
         use Measure::*;
         matches!(
@@ -148,7 +148,7 @@ fn saved(of: u64, first: u64) -> f64 {
     100.0 * (1.0 - of as f64 / first as f64)
 }
 
-/// The part of a run's time in which it waits for so many of its misses, as if all of them took the same.
+/// The part of a run's time in which it waits for this many of its misses, as if all of them took the same.
 fn stalled(run: &Run, of: u64, misses: u64) -> f64 {
     let share = of as f64 / misses.max(1) as f64;
     100.0 * share * run.stall() as f64 / run.time() as f64

@@ -1,4 +1,5 @@
-//! The streams of misses: each recorded once for a machine, and all that any item of the paper asks of it had at once.
+//! The streams of misses: each is recorded once for a machine, and everything that the paper's items need from it is
+//! computed at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,32 +25,32 @@ use crate::watch::Step;
 /// Lengths of read chains, and percentages of pages, at which curves are kept.
 pub const CHAINS: [u64; 14] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
 pub const HOT: [u64; 9] = [1, 2, 5, 10, 15, 20, 30, 50, 100];
-/// Where `make traces` puts them, in the source tree that this was built from.
+/// The folder of `make traces`, in the source tree that this was built from.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/traces");
 
-/// What the recorder of whole systems says of its traces (crates/qemu).
+/// The whole-system recorder's mark in its traces (crates/qemu).
 const WHOLE: &str = "capture qemu";
 
-/// What came of one stream.
+/// The results of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
     pub kinds: Kinds,
-    /// Which cpus threads were given, and how often one went on on another.
+    /// How threads got cpus, and how often one continued on another.
     pub schedule: Scheduling,
     pub moves: Option<u64>,
-    /// By what makes a bar; or why it could not be had.
+    /// By the definition of a bar; or why it is unavailable.
     pub runs: BTreeMap<String, Result<Run, String>>,
     /// Percentages in the order of [`CHAINS`].
     pub chains: Vec<f64>,
     /// Percentages in the order of [`HOT`]: pages by their cache misses, and by their TLB misses.
     pub hot: [Vec<f64>; 2],
-    /// Whether instructions are among the references.
+    /// True if the references include instructions.
     pub fetches: bool,
-    /// Whether the trace is of a whole system: its threads are cpus, which a kernel gives to processes.
+    /// True if the trace covers a whole system: its threads are cpus, which a kernel gives to processes.
     pub whole: bool,
 }
 
-/// What a stream is made of.
+/// The composition of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kinds {
     pub references: u64,
@@ -67,10 +68,10 @@ pub struct Kinds {
 /// One bar: nanoseconds of all cpus together, without waiting for other threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// All that no policy of homes changes: computing, caches, the TLB.
+    /// Everything that policies of homes do not change: computing, caches, the TLB.
     pub user: u64,
     pub local_stall: u64,
-    /// Of that, for requests to write lines that others hold: they are no misses.
+    /// Of that, for requests to write lines that others hold: they are not misses.
     #[serde(default)]
     pub upgrades: u64,
     pub remote_stall: u64,
@@ -143,7 +144,7 @@ impl Run {
         self.user + self.stall() + self.overhead
     }
 
-    /// The average time that a miss waits; none where there was no such miss.
+    /// The average waiting time of a miss; none if there was no such miss.
     pub fn latency_ns(&self, node: Node) -> Option<f64> {
         let (stall, misses) = match node {
             Node::Local => (self.local_stall - self.upgrades.min(self.local_stall), self.local),
@@ -157,7 +158,7 @@ impl Run {
     }
 }
 
-/// What makes a bar, whatever it is called.
+/// The definition of a bar, independent of its name.
 pub(crate) fn key(bar: &Bar, page_us: u32) -> String {
     let memory = if bar.half_memory { ", half" } else { "" };
     format!("{} {}, {page_us} us{memory}", bar.policy, bar.set.join(" "))
@@ -183,7 +184,7 @@ impl Replayed {
             .ok_or_else(|| format!("the curve is not known at {column}"))
     }
 
-    /// Of the first of so many recordings, in words.
+    /// The first of this many recordings, in words.
     pub fn described(&self, workload: &str, recordings: usize) -> String {
         let kinds = &self.kinds;
         let moved = match self.schedule {
@@ -218,7 +219,7 @@ impl Replayed {
 }
 
 impl Reproduction<'_> {
-    /// What came of a recording of a workload on a machine, counted from 1: had now, or found.
+    /// The results of a recording of a workload on a machine, counted from 1: computed now, or found.
     pub(crate) fn replayed(
         &mut self,
         workload: &str,
@@ -255,13 +256,13 @@ impl Reproduction<'_> {
         Ok(replayed)
     }
 
-    /// How many recordings of a workload there are; one where the first is missing, which says so when it is asked for.
+    /// How many recordings of a workload there are; one if the first is missing, so that using it reports that.
     pub(crate) fn recordings_there(&self, workload: &str) -> usize {
         let there = (1..).take_while(|&recording| self.recorded(workload, recording).is_ok());
         there.count().max(1)
     }
 
-    /// The trace of a recording of a workload, with instructions where there is such a one.
+    /// The trace of a recording of a workload, with instructions if there is such a trace.
     fn recorded(&self, workload: &str, recording: usize) -> Result<PathBuf, ReproduceError> {
         let folder = self.options.traces.clone().unwrap_or_else(|| RECORDED.into());
         let size = if self.options.full { "book" } else { "small" };
@@ -273,7 +274,7 @@ impl Reproduction<'_> {
             format!("{workload}-{size}-fetches{further}.dtr"),
             format!("{workload}-{size}{further}.dtr"),
         ];
-        // All recordings are of the kind of the first.
+        // All recordings are of the same kind as the first.
         let fetches = folder.join(format!("{workload}-{size}-fetches.dtr")).is_file();
         let found = Some(folder.join(&names[usize::from(!fetches)])).filter(|path| path.is_file());
         found.ok_or_else(|| ReproduceError::NoTrace {
@@ -301,7 +302,7 @@ impl Reproduction<'_> {
             .filter(|traces| traces.described().is_ok_and(|described| described == *machine))
             .flat_map(|traces| traces.bars.iter().map(|bar| (bar, traces.page_us)))
             .collect();
-        // Contended, all references are simulated anew for each cost of a page.
+        // With contention, all references are simulated again for each cost of a page.
         let passes = match machine.memory.is_contended() {
             true => bars.iter().map(|(_, page_us)| page_us).collect::<BTreeSet<_>>().len() as u64,
             false => 1,
@@ -336,7 +337,7 @@ impl Reproduction<'_> {
                 HOT.map(|percent| hot.by_tlb(percent as f64)).to_vec(),
             ],
         };
-        // What memory is halved by has to be known first.
+        // The halved memory must be known first.
         for half in [false, true] {
             for (bar, page_us) in bars.iter().filter(|(bar, _)| bar.half_memory == half) {
                 let key = key(bar, *page_us);
@@ -351,7 +352,7 @@ impl Reproduction<'_> {
     }
 }
 
-/// Each bar over all references, where cpus wait for one another at memory: the misses of a stream do not.
+/// Each bar over all references, if cpus wait for one another at memory: the misses of a stream do not.
 fn wholes(trace: &Trace, config: &Config, bars: &[(&Bar, u32)], progress: sim::Progress) -> Result<Replayed, SimError> {
     let mut replayed = Replayed {
         whole: trace.header().origin == WHOLE,
@@ -380,7 +381,7 @@ fn wholes(trace: &Trace, config: &Config, bars: &[(&Bar, u32)], progress: sim::P
     Ok(replayed)
 }
 
-/// Data references: those that the first level's caches for data were looked up for.
+/// Data references: the look-ups in the first level's data caches.
 fn of_data(outcome: &results::Outcome, machine: &Machine) -> u64 {
     let of_data = |cache: &&results::Cache| {
         let mut described = machine.caches.iter().filter(|other| other.level == 1);
@@ -428,7 +429,7 @@ fn one(stream: &MissStream, config: &Config, bar: &Bar, page_us: u32, before: &R
     Ok(Run::of(outcome))
 }
 
-/// A number for all that the figures depend on: the trace, the machine, and this program, in which the items are.
+/// A hash of everything that the figures depend on: the trace, the machine, and this program, which contains the items.
 fn identity(trace: &Path, machine: &str) -> Result<u64, ReproduceError> {
     let mut hasher = DefaultHasher::new();
     if let Ok(own) = std::env::current_exe() {

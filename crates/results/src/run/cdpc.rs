@@ -14,7 +14,7 @@ pub struct CdpcReport {
     pub arrays: u64,
     /// The most threads that share a loop.
     pub threads: u64,
-    /// Pages with a preferred color. The five numbers that follow add up to it, once the pages were looked at.
+    /// Pages with a preferred color. The five numbers that follow add up to it, once the pages were examined.
     pub pages: u64,
     /// Pages in frames of their color.
     pub honoured: u64,
@@ -22,16 +22,16 @@ pub struct CdpcReport {
     pub elsewhere: u64,
     /// Pages without a frame.
     pub absent: u64,
-    /// Pages of whose frames nothing is known.
+    /// Pages whose frames are unknown.
     pub unknown: u64,
     /// Pages where nothing is mapped any more.
     pub out_of_sight: u64,
-    /// Pages that prefer the color of the fewest, and of the most.
+    /// Pages that prefer the least frequent color, and those that prefer the most frequent one.
     pub fewest: u64,
     pub most: u64,
-    /// Why pages did not get their color when they were to.
+    /// Why pages did not get the color intended for them.
     pub left_out: Vec<LeftOut>,
-    /// The choice for arrays that loops use together, and its reason; empty where nothing was weighed.
+    /// The choice for arrays that loops use together, and its reason; empty if nothing was compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weighed: Vec<Chosen>,
     /// Before `main`, and at loops that came later.
@@ -52,7 +52,7 @@ pub struct Chosen {
     pub pages: u64,
     /// The policy whose colors they have.
     pub policy: String,
-    /// Blocks that caches are predicted to bring in the loops of these arrays, under each policy.
+    /// Blocks that caches are predicted to fetch in the loops of these arrays, under each policy.
     pub brought: Vec<Brought>,
 }
 
@@ -78,7 +78,7 @@ pub struct LeftOut {
 pub struct When {
     /// How often pages were colored.
     pub times: u64,
-    /// Pages that were to get a color; those that had it, those that got it, and how many of these frames came from the
+    /// Pages that should get a color; those that had it, those that got it, and how many of these frames came from the
     /// daemon.
     pub pages: u64,
     pub kept: u64,
@@ -96,12 +96,12 @@ pub struct Padded {
     /// Bytes of a line, and of a way of the on-chip cache.
     pub line: u64,
     pub way: u64,
-    /// Blocks of at least so many bytes.
+    /// Blocks of at least this many bytes.
     pub at_least: u64,
     pub blocks: u64,
-    /// Blocks that there was no room for in the list: they begin where the C library put them.
+    /// Blocks that did not fit into the list: they begin where the C library put them.
     pub refused: u64,
-    /// Why it was not done, if it was not.
+    /// Why it was not done, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<String>,
 }

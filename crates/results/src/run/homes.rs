@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::LeftOut;
 
-/// The nodes of a run whose pages were to get homes, and where threads are taken to be.
+/// The nodes of a run whose pages should get homes, and the assumed places of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OnNodes {
     pub policy: String,
-    /// The cpus that the program may have: thread t of a team is taken to be on the t-th, after the last on the first again.
+    /// The cpus that the program may have: thread t of a team is assumed to be on the t-th, cyclically.
     pub seats: Vec<Seat>,
     pub kept: Kept,
     /// Why the program ran unchanged, where it did.
@@ -35,7 +35,7 @@ pub enum Kept {
     Not,
     /// OMP_PLACES and OMP_PROC_BIND, which the program was started with.
     Set,
-    /// The user's own variables, which were left as they are: threads may be elsewhere.
+    /// The user's own variables, which were kept: threads may be elsewhere.
     Given,
 }
 
@@ -51,9 +51,9 @@ pub struct HomesReport {
     pub arrays: u64,
     /// The most threads that share a loop.
     pub threads: u64,
-    /// True if the program has OpenMP, which keeps threads on cpus where it is told to.
+    /// True if the program has OpenMP, which keeps threads on the given cpus.
     pub openmp: bool,
-    /// Pages with a home. The five numbers that follow add up to it, once the pages were looked at.
+    /// Pages with a home. The five numbers that follow add up to it, once the pages were examined.
     pub pages: u64,
     /// Pages on their node.
     pub at_home: u64,
@@ -61,13 +61,13 @@ pub struct HomesReport {
     pub elsewhere: u64,
     /// Pages without a frame: never touched, or given back.
     pub absent: u64,
-    /// Pages where nothing is mapped any more, or of which only zeros were ever read.
+    /// Pages where nothing is mapped any more, or that were only read as zeros.
     pub out_of_sight: u64,
     /// Pages that the kernel does not show.
     pub unknown: u64,
     /// The nodes that have pages.
     pub nodes: Vec<NodeHomes>,
-    /// Why pages were not given their home when they were to, or did not move there.
+    /// Why pages did not get the home intended for them, or did not move there.
     pub left_out: Vec<LeftOut>,
     /// Before `main`, and at loops that came later.
     pub start: HomesWhen,

@@ -1,4 +1,4 @@
-//! The memory of the bodies of a chunk.
+//! The state of the bodies of a chunk.
 
 use super::encode::{WIDTHS, address};
 
@@ -9,9 +9,9 @@ pub(super) const NOTHING: u64 = u64::MAX;
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     pub(super) head: u64,
-    /// The successor of its last site the last time ([`link`]).
+    /// The successor of its last site, the last time ([`link`]).
     pub(super) link: u64,
-    /// The body that was run next the last time.
+    /// The body that ran next, the last time.
     pub(super) follow: u32,
     /// Number of its first site in the chunk.
     pub(super) number: u32,
@@ -24,13 +24,13 @@ pub(super) struct Known {
     pub(super) first: u16,
 }
 
-/// The number of a site that comes next, and the instructions.
+/// The number of the next site, and the instructions.
 #[inline(always)]
 pub(super) fn link(number: u32, insns: u64) -> u64 {
     u64::from(number) << 32 | insns
 }
 
-/// The first of the bodies is none: it stands before the chunk.
+/// The first of the bodies is a placeholder: it stands for the state before the chunk.
 pub(super) const NOBODY: Known = Known {
     head: u64::MAX,
     link: NOTHING,
@@ -43,7 +43,7 @@ pub(super) const NOBODY: Known = Known {
     first: 0,
 };
 
-/// [`super::Habit`] of four sites that follow one another, or of less: `which` are, is all ones there.
+/// [`super::Habit`] of up to four consecutive sites: `which` are, is all ones there.
 #[derive(Clone, Copy)]
 pub(super) struct Four {
     pub(super) last: [u64; 4],
@@ -60,7 +60,7 @@ pub(super) const NO_SITES: Four = Four {
 };
 
 impl Four {
-    /// Returns true if all addresses are as predicted; they are learned then.
+    /// Returns true if all addresses are as predicted, and then learns them.
     #[inline(always)]
     pub(super) fn confirm(&mut self, addresses: &[u64; 4]) -> bool {
         let lanes = addresses.iter().zip(&self.last).zip(&self.stride).zip(&self.which);
@@ -74,7 +74,7 @@ impl Four {
         wrong == 0
     }
 
-    /// The code for an address, whose difference is appended; it is learned.
+    /// The code for an address, whose difference is appended; learns the address.
     #[inline(always)]
     pub(super) fn code(&mut self, site: usize, addr: u64, before: u64, deltas: &mut [u8], bytes: &mut usize) -> u8 {
         let (last, stride) = (self.last[site], self.stride[site]);
@@ -89,7 +89,7 @@ impl Four {
         } else {
             address(last, addr, delta, before)
         };
-        // Eight bytes are written, and those beyond the width written over: no loop.
+        // Eight bytes are written, and those beyond the width are overwritten later: this needs no loop.
         if let Some(room) = deltas.get_mut(*bytes..*bytes + 8) {
             room.copy_from_slice(&difference.to_le_bytes());
         }
@@ -103,7 +103,7 @@ impl Four {
     }
 }
 
-/// Address of the last reference of the body that was run last.
+/// Address of the last reference of the body that ran last.
 #[inline(always)]
 pub(super) fn before(fours: &[Four], here: &Known) -> u64 {
     let site = usize::from(here.refs).max(1) - 1;

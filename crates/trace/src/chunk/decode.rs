@@ -10,7 +10,7 @@ use crate::varint::Cursor;
 #[derive(Clone, Copy)]
 struct Local {
     habit: Habit,
-    /// The site that came next the last time (`NOBODY`: none has), in numbers of this chunk.
+    /// The site that came next, the last time (`NOBODY`: none), in numbers of this chunk.
     next: u32,
     /// Number in the trace's table.
     site: u32,
@@ -22,7 +22,7 @@ struct Local {
 
 const NOBODY: u32 = u32::MAX;
 
-/// Decodes one chunk after the other; keeps its tables to spare their allocation.
+/// Decodes chunks one after the other; keeps its tables, to avoid allocations.
 #[derive(Default)]
 pub struct Decoder {
     locals: Vec<Local>,
@@ -30,8 +30,8 @@ pub struct Decoder {
     wide: bool,
 }
 
-/// How an address code is undone: the bytes of its difference, the mask that keeps them, the bit of
-/// their sign, and what the difference is to.
+/// How to undo an address code: the bytes of its difference, the mask that keeps them, the bit of their sign, and the
+/// base of the difference.
 #[derive(Clone, Copy)]
 struct Undo {
     mask: u64,
@@ -118,7 +118,7 @@ impl Decoder {
     ) -> Result<(), &'static str> {
         let columns = Columns::cut(payload)?;
         self.names(&columns, sites)?;
-        // The buffer's old content is overwritten, so that only growth has to be initialised.
+        // The buffer's old content is overwritten, so only growth needs initialisation.
         refs.resize(columns.refs_count, EMPTY);
         self.references(&columns, refs)?;
         if self.wide && wide_bytes(refs) > limits::WIDE_BYTES {
@@ -128,7 +128,7 @@ impl Decoder {
         event::decode(columns.events, columns.events_count, columns.refs_count as u32, events)
     }
 
-    /// The events alone: the references between them are passed over without being decoded.
+    /// Only the events: the references between them are skipped without decoding.
     pub fn events(payload: &[u8], events: &mut Vec<Timed>) -> Result<(), &'static str> {
         let columns = Columns::cut(payload)?;
         events.clear();
@@ -170,7 +170,7 @@ impl Decoder {
         let (mut site_at, mut insns_at, mut delta_at) = (0usize, 0usize, 0usize);
         let mut here = NOBODY;
         let mut before = 0u64;
-        // The prediction of the site before.
+        // The prediction of the previous site.
         let (mut next, mut insns) = (NOBODY, 0u8);
         for (out, &token) in refs.iter_mut().zip(columns.tokens) {
             if token > ADDRESS {

@@ -6,7 +6,7 @@ use crate::limits;
 use crate::model::{Op, Ref, Site, Timed};
 use crate::varint::put_signed;
 
-/// Encodes one chunk after the other; keeps its tables to spare their allocation.
+/// Encodes chunks one after the other; keeps its tables, to avoid allocations.
 pub struct Encoder {
     /// The sites of the chunk by number, as many as a chunk can have: a 16-bit number needs no check.
     locals: Box<[Known; limits::CHUNK_REFS]>,
@@ -18,7 +18,7 @@ pub struct Encoder {
     site_low: Vec<u8>,
     site_high: Vec<u8>,
     insns: Vec<u8>,
-    /// As long as the differences of a chunk can be; `used` bytes of them are.
+    /// As long as the differences of a chunk can be; the first `used` bytes are in use.
     deltas: Vec<u8>,
     used: usize,
     events: Vec<u8>,
@@ -29,8 +29,8 @@ pub struct Encoder {
 #[derive(Clone, Copy)]
 struct Known {
     habit: Habit,
-    /// All but the address of the reference that came next the last time ([`but_address`]), so that
-    /// one comparison decides if all of it was predicted.
+    /// Everything except the address of the reference that came next, the last time ([`but_address`]), so that one
+    /// comparison decides whether all of it was predicted.
     next: u64,
     /// Number in the trace's table.
     site: u32,
@@ -38,7 +38,7 @@ struct Known {
     op: Op,
 }
 
-/// A value that no reference can have: there are not so many sites.
+/// A value that no reference can have: there are fewer sites.
 const NOTHING: u64 = u64::MAX;
 
 const UNKNOWN: Known = Known {
@@ -76,9 +76,8 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Appends the payload of a chunk (before zstd) to `out`; the instructions that its references
-    /// count. Sites that `refs` name must be in
-    /// `sites`, and say the same operation and size.
+    /// Appends the payload of a chunk (before zstd) to `out`; returns the instructions that its references count. Sites
+    /// that `refs` name must be in `sites`, with the same operation and size.
     pub fn encode(
         &mut self,
         refs: &[Ref],
@@ -155,8 +154,8 @@ impl Encoder {
     fn references(&mut self, refs: &[Ref], sites: &[Site]) -> Result<u64, TraceError> {
         self.tokens.resize(refs.len(), 0);
         let mut tokens = std::mem::take(&mut self.tokens);
-        // Before the first there was nobody. The last number stands in: nobody follows it unless
-        // all the chunk's references are of different sites, and then it begins afresh.
+        // There is no site before the first. The last number stands in: no site follows it, unless all the chunk's
+        // references are of different sites; then it is reset.
         let mut here = u16::MAX;
         self.locals[usize::from(here)].next = NOTHING;
         let mut before = 0u64;
@@ -164,7 +163,7 @@ impl Encoder {
         for (r, place) in refs.iter().zip(&mut tokens) {
             let what = but_address(r);
             instructions += what >> 32 & 0xff;
-            // Not by way of the site before: the processor can look up many sites at once.
+            // Not via the previous site: the processor can look up many sites at once.
             let number = self.numbers.get(r.site as usize).map_or(0, |slot| slot.1);
             let (number, token) = if self.locals[usize::from(here)].next == what {
                 (number, 0)
@@ -181,7 +180,7 @@ impl Encoder {
             } else {
                 let (code, difference) = address(habit.last, r.addr, delta, before);
                 habit.learn(r.addr);
-                // Eight bytes are written, and those beyond the width written over: no loop.
+                // Eight bytes are written, and those beyond the width are overwritten later: this needs no loop.
                 if let Some(room) = self.deltas.get_mut(self.used..self.used + 8) {
                     room.copy_from_slice(&difference.to_le_bytes());
                 }
@@ -195,8 +194,8 @@ impl Encoder {
         Ok(instructions)
     }
 
-    /// The number of the site of a reference that was not foreseen in all, and the token's part
-    /// that says so; the literals are written here.
+    /// The number of the site of a reference that was not completely predicted, and the part of the token for it; the
+    /// literals are written here.
     #[inline(never)]
     fn surprise(&mut self, r: &Ref, here: u16, before: u64, sites: &[Site]) -> Result<(u16, u8), TraceError> {
         let from = &mut self.locals[usize::from(here)].next;
@@ -233,7 +232,7 @@ impl Encoder {
         if foreseen {
             return Ok((number, NEW_INSNS));
         }
-        // How far back the site was named, 0 for one that is new in this chunk.
+        // The distance back to the site's name, 0 for a site that is new in this chunk.
         let literal = (known - usize::from(number)) as u16;
         self.site_low.push(literal as u8);
         self.site_high.push((literal >> 8) as u8);
@@ -241,11 +240,11 @@ impl Encoder {
     }
 }
 
-/// Bytes of difference that go with each address code.
+/// Bytes of difference for each address code.
 pub(super) const WIDTHS: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 0, 0, 0, 0, 0];
 
-/// The cheapest way to write `addr`, which was not foreseen: its code, and the difference that goes with it. Without
-/// branches, because what was not foreseen by our predictor is not by the processor's.
+/// The cheapest way to write an unpredicted `addr`: its code, and its difference. Without branches, because the
+/// processor's predictor fails where ours does.
 #[inline(always)]
 pub(super) fn address(last: u64, addr: u64, delta: i64, before: u64) -> (u8, i64) {
     let width = bytes_of(delta);

@@ -6,7 +6,7 @@ use crate::limits;
 use crate::model::{Ref, Site, Timed};
 use crate::varint::put_signed;
 
-/// All of a chunk but its events.
+/// A chunk except its events.
 #[derive(Default)]
 pub struct Encoded {
     pub refs: usize,
@@ -15,7 +15,7 @@ pub struct Encoded {
     /// The sites in order of first use, as references without addresses: once for each body that
     /// has them.
     pub names: Vec<Ref>,
-    /// At least one for each reference; those beyond are zero.
+    /// At least one for each reference; further ones are zero.
     pub tokens: Vec<u8>,
     pub site_low: Vec<u8>,
     pub site_high: Vec<u8>,
@@ -26,7 +26,7 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// Empty, to be used again.
+    /// Empties it, for reuse.
     pub fn clear(&mut self) {
         self.tokens[..self.refs].fill(0);
         self.refs = 0;

@@ -1,5 +1,5 @@
-//! Events of a chunk as bytes: one after the other, each its kind, how many references and how many
-//! numbers of the global order lie between it and the event before it, and its own fields.
+//! Events of a chunk as bytes: for each event its kind, how many references and how many numbers of the global order
+//! lie between it and the previous event, and its own fields.
 
 use crate::limits;
 use crate::model::{Allocation, Event, Timed};
@@ -10,7 +10,7 @@ use crate::varint::{Cursor, put, put_signed};
 struct Before {
     at: u32,
     order: u64,
-    /// Address or object last named: those that follow are often near it.
+    /// Address or object last named: the following ones are often near it.
     addr: u64,
 }
 

@@ -1,16 +1,17 @@
 //! A chunk: up to 65536 references of one thread and the events among them, in columns.
 //!
-//! A reference is written as the surprise it holds. Two predictors see every reference, the same in
-//! the encoder and in the decoder, and start afresh in every chunk:
+//! A reference is encoded as its difference from a prediction. Two predictors process every reference, the same in the
+//! encoder and in the decoder, and are reset in every chunk:
 //!
 //! - **which site** comes next: the one that followed this site the last time, after as many
 //!   instructions;
 //! - **which address** it touches: the site's last address plus its stride, the difference that it
 //!   has last shown twice in a row.
 //!
-//! A reference that both foresee costs one token byte of zero, and zstd makes little of a row of
-//! zeros. Values that were not predicted go to further columns. [`Habit`] is the second predictor; `encode`
-//! and `decode` are the two sides; `runs` is `encode` for references that come in runs of superblocks. README.md gives the layout byte by byte.
+//! A reference that both predict costs one token byte of zero, and zstd compresses a row of zeros to almost nothing.
+//! Values that were not predicted go to further columns. [`Habit`] is the second predictor; `encode` and `decode` are
+//! the two sides; `runs` is `encode` for references that come in runs of superblocks. README.md gives the layout byte
+//! by byte.
 
 mod bodies;
 mod decode;
@@ -31,20 +32,20 @@ const HEAD_NUMBERS: usize = 8;
 
 /// Low four bits of a token: how the address is written.
 const ADDRESS: u8 = 0x0f;
-/// The site was not foreseen: a literal follows, and one of the instructions.
+/// The site was not predicted: a literal follows, and one for the instructions.
 const NEW_SITE: u8 = 0x10;
 /// The site was predicted, the instructions were not.
 const NEW_INSNS: u8 = 0x20;
 
-/// Address codes 0 to 8 are the bytes of a difference to the foreseen address; these two are one
-/// or two bytes of a difference to the reference just before.
+/// Address codes 0 to 8 are the bytes of a difference to the predicted address; these two are one or two bytes of a
+/// difference to the previous reference.
 const BESIDE_1: u8 = 9;
 const BESIDE_2: u8 = 10;
-/// The site's last address once more.
+/// The site's last address again.
 const AGAIN: u8 = 11;
 const ADDRESS_CODES: u8 = 12;
 
-/// The addresses that a site has touched, as far as they are remembered.
+/// The history of a site's addresses.
 #[derive(Clone, Copy)]
 struct Habit {
     last: u64,
@@ -61,7 +62,7 @@ impl Habit {
         stride: 0,
     };
 
-    /// Of a site that the chunk has not used: a fetch will be of its own program counter.
+    /// For a site that the chunk has not used: predicts that a fetch is of its own program counter.
     fn new(site: &Site) -> Habit {
         Habit {
             last: if site.op == Op::Fetch { site.pc } else { 0 },
@@ -69,7 +70,7 @@ impl Habit {
         }
     }
 
-    /// Comes into use: where nothing better is known, near the reference `before`.
+    /// The first use: without better knowledge, the prediction is near the reference `before`.
     fn begin(&mut self, before: u64) {
         if self.last == 0 {
             self.last = before;
@@ -81,7 +82,7 @@ impl Habit {
         self.last.wrapping_add(i64::from(self.stride) as u64)
     }
 
-    /// Learns the address. A single jump (the end of a row) does not unlearn the stride.
+    /// Learns the address. A single jump (the end of a row) does not erase the stride.
     #[inline(always)]
     fn learn(&mut self, addr: u64) {
         let difference = addr.wrapping_sub(self.last) as i64;

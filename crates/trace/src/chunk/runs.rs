@@ -1,10 +1,9 @@
 //! Runs of bodies to columns.
 //!
-//! A body is a stretch of a program that is entered at its top: its sites follow one another every
-//! time. So only its first site has to be foreseen, and the addresses of four sites are compared
-//! with the predicted ones at once. The result is the same chunk that [`super::Encoder`] makes of
-//! single references, but that a site is named once for each body that has it: within a body each
-//! site then has one successor for ever.
+//! A body is a stretch of a program that is entered at its top: its sites follow one another every time. So only its
+//! first site needs a prediction, and the addresses of four sites are compared with the predicted ones at once. The
+//! result is the same chunk that [`super::Encoder`] makes from single references, except that a site is named once for
+//! each body that has it: within a body each site then has a fixed successor.
 
 use super::bodies::{Four, Known, NO_SITES, NOBODY, NOTHING, before, find, insert, link};
 use super::encoded::Encoded;
@@ -26,7 +25,7 @@ pub struct Body<'a> {
 
 /// The top four bits of a word that names a body.
 const HEAD: u64 = 0x9;
-/// The top four bits of a word that says that the run before it was left early.
+/// The top four bits of a word for a previous run that was left early.
 const LEFT: u64 = 0xa;
 /// The top bit marks words that are not addresses.
 const TAGGED: u64 = 1 << 63;
@@ -39,26 +38,26 @@ pub struct Coder {
     pub encoded: Encoded,
     known: Vec<Known>,
     fours: Vec<Four>,
-    /// Bodies by head: open addressing, 0 for nobody.
+    /// Bodies by head: open addressing, 0 for none.
     table: Vec<u32>,
-    /// The body before, and the last that has sites.
+    /// The previous body, and the last one with sites.
     cur: u32,
     here: u32,
 }
 
-/// Words that are looked at together: a head, four addresses, and a word more.
+/// Words that are examined together: a head, four addresses, and one more word.
 const AHEAD: usize = 6;
 
-/// How far [`Coder::runs`] came.
+/// The result of [`Coder::runs`].
 pub struct Taken {
     pub words: usize,
     pub refs: usize,
-    /// The run that comes next has no room in the chunk.
+    /// The next run has no room in the chunk.
     pub full: bool,
 }
 
 impl Coder {
-    /// Begins a chunk, to be encoded to `encoded`; gives back the one before.
+    /// Begins a chunk, to be encoded to `encoded`; returns the previous one.
     pub fn begin(&mut self, encoded: Encoded) -> Encoded {
         self.known.clear();
         self.known.push(NOBODY);
@@ -74,8 +73,8 @@ impl Coder {
         self.encoded.refs + 3 * self.known.len() + 8 * self.fours.len() + self.table.len() / 4
     }
 
-    /// Takes in runs as long as all is usual. `carried` are the instructions since the last
-    /// reference, before and after. At most `most` references are taken.
+    /// Encodes ordinary runs. `carried` are the instructions since the last reference, before and after. At most `most`
+    /// references are taken.
     pub fn runs<'b>(
         &mut self,
         words: &[u64],
@@ -91,7 +90,7 @@ impl Coder {
             let stopped = if rest >= AHEAD {
                 self.on(words, &mut at, words.len(), carried, stop)
             } else {
-                // The last words, and others, so that there are enough to look at together.
+                // The last words, with padding, so that there are enough to examine together.
                 let mut last = [0; 2 * AHEAD];
                 last[..rest].copy_from_slice(&words[at..]);
                 let mut on = 0;
@@ -102,7 +101,7 @@ impl Coder {
             let refs = match stopped {
                 Stopped::Unusual => break false,
                 Stopped::Last => continue,
-                // Lines that wide references touch are counted one by one.
+                // Lines of wide references are counted one by one.
                 Stopped::New(head) => {
                     match bodies(head).filter(|body| body.refs.iter().all(|r| r.size <= limits::WIDE)) {
                         Some(body) if self.enter(head, body, words, &mut at, carried, stop) => continue,
@@ -125,8 +124,8 @@ impl Coder {
         }
     }
 
-    /// The loop that sees every run of `words`, from `from` up to `limit`; it needs [`AHEAD`] words
-    /// to look at, even where they are beyond the limit.
+    /// The loop over all runs of `words`, from `from` up to `limit`; it needs [`AHEAD`] words to examine, even beyond
+    /// the limit.
     #[inline(never)]
     fn on(&mut self, words: &[u64], from: &mut usize, limit: usize, carry: &mut u64, stop: usize) -> Stopped {
         let encoded = &mut self.encoded;
@@ -202,14 +201,14 @@ impl Coder {
             at = end;
         };
         (self.cur, self.here) = (cur as u32, here as u32);
-        // References count the instructions that were run, but for those that are carried in and out.
+        // References count the executed instructions, except those that are carried in and out.
         encoded.instructions += *carry + run - carried;
         encoded.refs = done;
         (*from, *carry) = (at, carried);
         stopped
     }
 
-    /// The first run of a body in the chunk; false if it is not usual or has no room.
+    /// The first run of a body in the chunk; false if it is unusual or has no room.
     #[inline(never)]
     fn enter(
         &mut self,
@@ -241,7 +240,7 @@ impl Coder {
         true
     }
 
-    /// Takes in a single reference; there must be room for it in the chunk.
+    /// Encodes a single reference; the chunk must have room for it.
     pub fn single(&mut self, r: &Ref) -> Result<(), TraceError> {
         let head = SINGLE | u64::from(r.site);
         let next = find(&self.table, &self.known, head);
@@ -286,7 +285,7 @@ impl Coder {
         Ok(())
     }
 
-    /// Makes room for a body that is new to the chunk.
+    /// Makes room for a new body in the chunk.
     fn meet(&mut self, head: u64, body: &Body<'_>) -> usize {
         let new = self.known.len();
         self.known.push(Known {
@@ -314,7 +313,7 @@ impl Coder {
         new
     }
 
-    /// All sites of a body are named for the first time.
+    /// Names all sites of a body for the first time.
     fn first_time(&mut self, new: usize, refs: &[Ref], addresses: &[u64], first: u8) {
         self.encoded.grow(refs.len());
         let mut before = before(&self.fours, &self.known[self.here as usize]);
@@ -343,15 +342,15 @@ impl Coder {
     }
 }
 
-/// Why the loop has ended.
+/// Why the loop ended.
 enum Stopped {
-    /// There are too few words to look at.
+    /// There are too few words to examine.
     Last,
     /// The next run is for the caller.
     Unusual,
     /// The next body is new to the chunk.
     New(u64),
-    /// For so many references there is no room in the columns, or they are not allowed.
+    /// The columns have no room for this many references, or they are not allowed.
     Room(usize),
 }
 
@@ -363,8 +362,8 @@ enum Addresses {
     NoRoom,
 }
 
-/// The addresses of a run, of which not all were predicted, or which are more than four; their tokens
-/// begin at `done`. Not part of the loop, so that the loop has the processor's registers to itself.
+/// The addresses of a run, if some were not predicted, or there are more than four; their tokens begin at `done`. It is
+/// separate from the loop, so that the loop can use all registers.
 #[inline(never)]
 fn encode(fours: &mut [Four], addresses: &[u64], mut before: u64, encoded: &mut Encoded, done: usize) -> Addresses {
     if addresses.iter().fold(0, |any, a| any | a) & TAGGED != 0 {
@@ -388,7 +387,7 @@ fn encode(fours: &mut [Four], addresses: &[u64], mut before: u64, encoded: &mut 
     Addresses::Encoded
 }
 
-/// The token's part that says which site comes, which was not foreseen; the literals are written here.
+/// The part of the token for a site that was not predicted; the literals are written here.
 #[inline(never)]
 fn surprise(from: &mut u64, link: u64, names: usize, literals: (&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>)) -> u8 {
     let (site_low, site_high, insns) = literals;
@@ -398,7 +397,7 @@ fn surprise(from: &mut u64, link: u64, names: usize, literals: (&mut Vec<u8>, &m
     if foreseen {
         return NEW_INSNS;
     }
-    // How far back the site was named.
+    // The distance back to the site's name.
     let literal = names - (link >> 32) as usize;
     site_low.push(literal as u8);
     site_high.push((literal >> 8) as u8);

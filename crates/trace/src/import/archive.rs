@@ -1,6 +1,6 @@
 //! The members of a zip archive, one after the other, as one input.
 //!
-//! A member ends with its checksum compared: a damaged one would else pass for a shorter or another trace.
+//! A member's checksum is compared at its end: otherwise a damaged one would look like a shorter or different trace.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
@@ -10,8 +10,8 @@ use crate::error::{Place, TraceError};
 /// The prefix of the names of drmemtrace's pieces; a number follows.
 const CHUNK: &str = "chunk.";
 
-/// The archive's members, and the names of those that are not read though they are `wanted`. If some are numbered pieces,
-/// these are the trace, in the order of their numbers; else all that are `wanted`, in the order of the archive.
+/// The archive's members, and the names of unread members that are `wanted`. If some are numbered pieces, these are the
+/// trace, in the order of their numbers; else all that are `wanted`, in the order of the archive.
 pub fn open(format: &'static str, file: File, wanted: fn(&str) -> bool) -> Result<(Members, Vec<String>), TraceError> {
     let at = Place { line: None, offset: 0 };
     let fail = |what: String| TraceError::Import { format, at, what };
@@ -60,7 +60,7 @@ pub fn open(format: &'static str, file: File, wanted: fn(&str) -> bool) -> Resul
     Ok((members, others.filter(|name| wanted(name)).collect()))
 }
 
-/// The folder and the number of a piece; `None` if the name is another's.
+/// The folder and the number of a piece; `None` if the name is not a piece's.
 fn piece(name: &str) -> Option<(&str, u64)> {
     let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
     Some((folder, last.strip_prefix(CHUNK)?.parse().ok()?))
@@ -87,7 +87,7 @@ impl Member {
     }
 }
 
-/// Them, as one input.
+/// The members, as one input.
 pub struct Members {
     file: File,
     members: std::vec::IntoIter<Member>,
@@ -117,7 +117,7 @@ impl Unpacked {
         Ok(got)
     }
 
-    /// At its end.
+    /// The checks at its end.
     fn check(self) -> io::Result<()> {
         if self.got == self.of.whole && self.sum.finalize() == self.of.sum {
             return Ok(());
@@ -145,7 +145,7 @@ impl Read for Members {
             let Some(member) = self.members.next() else {
                 return Ok(0);
             };
-            // Clones of a file share its place, so the one before must be done, and it is.
+            // Clones of a file share its position, so the previous one must be finished, and it is.
             let mut file = self.file.try_clone()?;
             file.seek(SeekFrom::Start(member.start))?;
             let bytes = file.take(member.bytes);

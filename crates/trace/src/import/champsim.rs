@@ -1,7 +1,7 @@
 //! ChampSim's traces: one record for each instruction, usually compressed by xz or gzip.
 //!
-//! There are two formats (`input_instr` and `cloudsuite_instr` in its `inc/trace_instruction.h`), and nothing in a file
-//! says which it is in. ChampSim is told by its user; here the first records tell.
+//! There are two formats (`input_instr` and `cloudsuite_instr` in its `inc/trace_instruction.h`), and a file does not
+//! state its format. ChampSim's user states it; here the first records decide.
 //!
 //! | `input_instr` | `cloudsuite_instr` | what |
 //! | --- | --- | --- |
@@ -15,10 +15,9 @@
 //!
 //! The rest of the 64 and 96 bytes is padding.
 //!
-//! Sizes are not recorded: every reference is taken to touch the one byte at its address, that is,
-//! one cache line, as it does in ChampSim. An instruction reads before it writes. Fetches are not
-//! made into references, because the instructions' lengths are not recorded either. Each address space is a process with one
-//! thread; without one there is one.
+//! Sizes are not recorded: every reference is assumed to touch the one byte at its address, that is, one cache line, as
+//! in ChampSim. An instruction reads before it writes. Fetches do not become references, because the instructions'
+//! lengths are not recorded either. Each address space is a process with one thread; without one there is one process.
 
 use std::collections::HashMap;
 use std::io::{Cursor, Read};
@@ -54,10 +53,10 @@ const CLOUDSUITE: Layout = Layout {
     space: Some(88),
 };
 
-/// Bytes at the beginning that tell which format it is: a thousand records and more of either, and whole ones of both.
+/// Bytes at the beginning that decide the format: over a thousand records of either, and a whole number of both.
 const TELLING: usize = 2 * 3 * 64 * 192;
 
-/// Instructions that follow one another are hardly ever farther apart, and code and data hardly ever nearer.
+/// Consecutive instructions are hardly ever farther apart, and code and data hardly ever nearer.
 const NEAR: u64 = 1 << 20;
 
 pub fn read(mut input: Input, process: Process, header: &mut Header, writer: &mut Writer) -> Result<(), TraceError> {
@@ -90,21 +89,21 @@ pub fn read(mut input: Input, process: Process, header: &mut Header, writer: &mu
 
 /// True if a file that begins with these bytes has the longer records. `is_all`: these bytes are the whole file.
 ///
-/// Read in the wrong format, the program counters of most records are addresses of data, and most of these are
-/// not there. The content of the padding tells nothing: not everybody who writes records clears it.
+/// Read in the wrong format, most records have a data address as program counter, or none. The padding decides nothing:
+/// some writers do not clear it.
 fn is_cloudsuite(first: &[u8], is_all: bool) -> Result<bool, TraceError> {
     let input = Fit::new(first, INPUT_BYTES);
     let cloudsuite = Fit::new(first, CLOUDSUITE_BYTES);
-    // A record that is cut off at the end is wrong, too.
+    // A record that is cut off at the end counts as wrong, too.
     let (input_wrong, wrong) = match is_all {
         true => (input.wrong + input.cut, cloudsuite.wrong + cloudsuite.cut),
         false => (input.wrong, cloudsuite.wrong),
     };
     if input_wrong == 0 && wrong == 0 {
-        // Every record of both has all that it needs: then code tells, which goes on near where it was.
+        // All records are valid in both: then code decides, because it continues near its last address.
         return Ok(input.near * 2 < input.records && cloudsuite.near * 2 > cloudsuite.records);
     }
-    // Of parts of all records, exactly.
+    // Compares the fractions of wrong records exactly.
     let fits_better = wrong * input.records.max(1) < input_wrong * cloudsuite.records.max(1);
     if cloudsuite.records > 0 && cloudsuite.wrong * FEW <= cloudsuite.records && fits_better {
         return Ok(true);
@@ -123,7 +122,7 @@ fn is_cloudsuite(first: &[u8], is_all: bool) -> Result<bool, TraceError> {
     Ok(false)
 }
 
-/// One record in so many may be wrong.
+/// One of this many records may be wrong.
 const FEW: u64 = 8;
 
 /// How well bytes fit records of a length.
@@ -172,7 +171,7 @@ impl Import {
         layout: &Layout,
         writer: &mut Writer,
     ) -> Result<(), TraceError> {
-        // The thread of the record before, and its instructions since its last reference.
+        // The thread of the previous record, and its instructions since its last reference.
         let mut now: Option<(u16, ThreadId)> = None;
         let mut idle = 0u64;
         while let Some(record) = records.next()? {

@@ -6,10 +6,9 @@
 //! 1 0x70f60888
 //! ```
 //!
-//! A line is a label (0 read, 1 write, 2 instruction fetch) and a hexadecimal address; what follows
-//! on the line is a comment. The format has no sizes: every reference is of 4 bytes, a word of the
-//! machines of its time. Labels 3 (a record of unknown kind) and 4 (flush the cache) are escape
-//! records, not references, and are passed over.
+//! A line is a label (0 read, 1 write, 2 instruction fetch) and a hexadecimal address; the rest of the line is a
+//! comment. The format has no sizes: every reference is of 4 bytes, a word of the machines of its time. Labels 3 (a
+//! record of unknown kind) and 4 (flush the cache) are escape records, not references, and are skipped.
 
 use super::lines::{Lines, field, hexadecimal, shown};
 use super::packed::Input;

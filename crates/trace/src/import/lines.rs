@@ -1,10 +1,10 @@
-//! Lines and fields of text formats, with their place for the error message.
+//! Lines and fields of text formats, with their positions for the error message.
 
 use std::io::Read;
 
 use crate::error::{Place, TraceError};
 
-/// A line that is longer is not of any format that we read.
+/// A longer line belongs to no format that we read.
 const LINE_BYTES: usize = 1 << 12;
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -128,7 +128,7 @@ pub fn decimal(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// A hexadecimal number, with `0x` in front or without.
+/// A hexadecimal number, with or without `0x`.
 #[inline]
 pub fn hexadecimal(field: &[u8]) -> Option<u64> {
     let digits = match field {
@@ -169,7 +169,7 @@ pub fn shown(field: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Hands out a byte at a time.
+    /// Returns one byte at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

@@ -1,7 +1,7 @@
 //! Traces of other tools, read as streams in constant memory.
 //!
-//! Each format has a file here, and one way in: [`file()`], from a file to a trace, or [`read`], from
-//! anything that can be read to a [`Writer`].
+//! Each format has a file here; there are two entry points: [`file()`], from a file to a trace, or [`read`], from
+//! anything readable to a [`Writer`].
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -87,9 +87,9 @@ enum From {
     Folder(drmemtrace::Folder),
 }
 
-/// Imports a file as a new trace. It may be compressed by gzip, xz or zstd, or be a zip archive; a trace of drmemtrace may be
-/// a folder.
-/// The trace has its name when it is whole ([`Destination`]); if the import fails, an older file keeps that name.
+/// Imports a file as a new trace. It may be compressed by gzip, xz or zstd, or be a zip archive; a trace of drmemtrace
+/// may be a folder. The trace gets its name when it is complete ([`Destination`]); if the import fails, an older file
+/// keeps that name.
 pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Imported, TraceError> {
     let (input, output) = (input.as_ref(), output.as_ref());
     let from = match format {
@@ -128,7 +128,7 @@ pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -
     }
 }
 
-/// True if both names lead to one file.
+/// True if both names refer to one file.
 fn same(a: &Path, b: &Path) -> bool {
     match (a.metadata(), b.metadata()) {
         (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
@@ -136,8 +136,8 @@ fn same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Imports from `input`, which people know as `name`, into `writer`. Input compressed by gzip, xz or
-/// zstd is recognised. The writer's header is replaced by one that says what the format gives.
+/// Imports from `input`, called `name` in messages, into `writer`. Input compressed by gzip, xz or zstd is recognised.
+/// The writer's header is replaced by the format's.
 pub fn read(
     format: Format,
     input: impl Read + Send + 'static,

@@ -22,7 +22,7 @@ const XZ: &[u8] = b"\xfd7zXZ\0";
 const ZIP: &[u8] = b"PK\x03\x04";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// How compressed files begin that are not unpacked here: their name, and what unpacks them.
+/// The first bytes of compressed files that are not unpacked here: their name, and the program that unpacks them.
 const OTHERS: [(&[u8], &str, &str); 3] = [
     (b"\x04\x22\x4d\x18", "lz4", "unpack it by `lz4 -d`"),
     (
@@ -36,7 +36,7 @@ const OTHERS: [(&[u8], &str, &str); 3] = [
 /// The memory that unpacking an xz file may take; `xz -9` takes 65 MiB.
 const XZ_MEMORY: u64 = 256 << 20;
 
-/// Looks at the first bytes and unpacks what needs unpacking.
+/// Examines the first bytes, and unpacks if necessary.
 pub fn open(format: &'static str, mut input: Input) -> Result<Input, TraceError> {
     let start = Place { line: None, offset: 0 };
     let fail = |what: String| TraceError::Import {
@@ -77,8 +77,8 @@ pub fn open(format: &'static str, mut input: Input) -> Result<Input, TraceError>
     Ok(Box::new(whole))
 }
 
-/// Opens a file. A zip archive is read as its members one after the other, which is how drmemtrace
-/// cuts its traces; `wanted` says by their names which.
+/// Opens a file. The members of a zip archive are read one after the other, as drmemtrace splits its traces; `wanted`
+/// selects them by name.
 pub fn open_file(format: &'static str, path: &Path, wanted: fn(&str) -> bool) -> Result<Opened, TraceError> {
     let failed = |source| TraceError::Open {
         path: path.to_path_buf(),

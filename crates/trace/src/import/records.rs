@@ -21,7 +21,7 @@ impl<const N: usize> Records<N> {
         Records::with_buffer(format, input, BUFFER_RECORDS)
     }
 
-    /// Through a buffer of so many records, where many are open at once.
+    /// Uses a buffer of this many records, for when many are open at once.
     pub fn with_buffer(format: &'static str, input: Input, records: usize) -> Records<N> {
         Records {
             format,

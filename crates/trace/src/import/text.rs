@@ -1,4 +1,4 @@
-//! The plain text format: what people and scripts write by hand.
+//! The plain text format that people and scripts write.
 //!
 //! ```text
 //! # thread, operation, hexadecimal address, bytes
@@ -18,10 +18,10 @@
 //! `<thread> begin <hint>...` begins a work item of that thread, with its hints (hexadecimal numbers:
 //! addresses or coordinates, as many as there are), and `<thread> end` ends it. Work items do not nest.
 //!
-//! `b <n>` is a barrier at which n threads meet at this point of the file. With as many threads as
-//! the file has, all of them take part, those too that make their first reference only later: for
-//! them the barrier comes before it. With fewer than have appeared so far, the n threads take part
-//! that made references last. A barrier for more threads than the file ever has is an error.
+//! `b <n>` is a barrier at which n threads meet at this point of the file. If n is the number of threads in the file,
+//! all of them take part, even those that make their first reference only later: for them the barrier comes before it.
+//! With fewer than have appeared so far, the n threads that made references last take part. A barrier for more threads
+//! than the file ever has is an error.
 
 use std::collections::HashMap;
 
@@ -192,7 +192,7 @@ struct Import {
     threads: HashMap<u64, ThreadId>,
     /// For each thread, which reference of the file was its last; 0 for none.
     last: Vec<u64>,
-    /// The thread of the line before.
+    /// The thread of the previous line.
     now: Option<(u64, ThreadId)>,
     /// Barriers that threads yet to come may take part in, oldest first.
     waiting: Vec<Barrier>,

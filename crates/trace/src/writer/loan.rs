@@ -6,11 +6,11 @@ use crate::limits;
 use crate::model::{Ref, ThreadId};
 
 impl Writer {
-    /// Lends out the buffer of a thread, to append references to what it holds (which must stay
-    /// as it is). It goes back by [`Writer::give_back`]; until then the thread can be given neither
-    /// references nor events, and nothing can be flushed or finished.
+    /// Lends the buffer of a thread, so that references can be appended to its contents (which must stay unchanged). It
+    /// returns by [`Writer::give_back`]; until then the thread can receive neither references nor events, and nothing
+    /// can be flushed or finished.
     ///
-    /// Best given back when it holds [`limits::CHUNK_REFS`] references, or little more.
+    /// It is best returned when it holds [`limits::CHUNK_REFS`] references, or little more.
     pub fn lend(&mut self, thread: ThreadId) -> Result<Vec<Ref>, TraceError> {
         self.check(thread)?;
         if self.buffers[thread as usize].coder.is_some() {
@@ -26,7 +26,7 @@ impl Writer {
         Ok(std::mem::take(&mut buffer.refs))
     }
 
-    /// Takes back what [`Writer::lend`] lent out, longer now.
+    /// Takes back the buffer from [`Writer::lend`], with more references.
     pub fn give_back(&mut self, thread: ThreadId, mut refs: Vec<Ref>) -> Result<(), TraceError> {
         let lent = self.buffers.get_mut(thread as usize).and_then(|b| b.lent.take());
         let Some(new) = lent.and_then(|held| refs.len().checked_sub(held)) else {

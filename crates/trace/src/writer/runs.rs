@@ -10,15 +10,15 @@ impl Writer {
     /// Adds references of a thread as runs of bodies: stretches of the program that are entered at
     /// their top, mostly run to their end, and known to `bodies` by their heads.
     ///
-    /// A run is a head (`9` in the top four bits), then the addresses of the body's references (top
-    /// bit clear). Runs are taken in until one is not whole, is followed by a word with `a` in its top
-    /// four bits, is of a body that `bodies` does not know or that has wide references, would carry more than 255 instructions to
-    /// a reference, or goes beyond `most` references; that one is for the caller, as references or
-    /// otherwise. `carried` are the thread's instructions since its last reference, kept up to date.
-    /// A head must mean the same body for as long as the thread lives.
+    /// A run is a head (`9` in the top four bits), then the addresses of the body's references (top bit clear). Runs
+    /// are taken until one is incomplete, is followed by a word with `a` in its top four bits, is of a body that
+    /// `bodies` does not know or that has wide references, would carry more than 255 instructions to a reference, or
+    /// exceeds `most` references; that one is for the caller, as references or otherwise. `carried` are the thread's
+    /// instructions since its last reference, kept up to date. A head must mean the same body for as long as the thread
+    /// lives.
     ///
-    /// Returns how many words and how many references were taken in. References that are given by
-    /// [`Writer::refs`] in between cost more than those in runs, but do not disturb them.
+    /// Returns how many words and how many references were taken. References that are given by [`Writer::refs`] in
+    /// between cost more than those in runs, but do not disturb them.
     pub fn runs<'b>(
         &mut self,
         thread: ThreadId,
@@ -52,7 +52,7 @@ impl Writer {
         Ok((at, refs))
     }
 
-    /// From now on the thread's references are encoded as they come.
+    /// From now on the thread's references are encoded as they arrive.
     fn code(&mut self, thread: ThreadId) -> Result<(), TraceError> {
         let buffer = &mut self.buffers[thread as usize];
         if buffer.coder.is_some() {
@@ -71,7 +71,7 @@ impl Writer {
         self.singles(thread, &refs)
     }
 
-    /// Takes in references, none of them fetches, for which the chunk has room.
+    /// Adds references, none of them fetches, for which the chunk has room.
     fn singles(&mut self, thread: ThreadId, refs: &[Ref]) -> Result<(), TraceError> {
         if let Some(coder) = &mut self.buffers[thread as usize].coder {
             refs.iter().try_for_each(|r| coder.single(r))?;
@@ -80,7 +80,7 @@ impl Writer {
         Ok(())
     }
 
-    /// References of a thread whose references come in runs. Gives back those that cannot.
+    /// Adds references of a thread whose references come in runs. Returns those that cannot be added.
     pub(super) fn among_runs<'r>(&mut self, thread: ThreadId, refs: &'r [Ref]) -> Result<&'r [Ref], TraceError> {
         let mut rest = refs;
         while let Some(first) = rest.first() {
@@ -100,7 +100,7 @@ impl Writer {
             }
         }
         if !rest.is_empty() {
-            // The chunk ends: with fetches it is not worth while.
+            // The chunk ends: with fetches, runs are not worthwhile.
             self.chunk(thread)?;
             self.buffers[thread as usize].by_runs = false;
         }
@@ -110,7 +110,7 @@ impl Writer {
         Ok(rest)
     }
 
-    /// Keeps account of the memory that the thread's coder takes.
+    /// Accounts for the memory of the thread's coder.
     fn weigh(&mut self, thread: ThreadId) {
         let buffer = &mut self.buffers[thread as usize];
         let weight = buffer.coder.as_ref().map_or(0, |coder| coder.weight());

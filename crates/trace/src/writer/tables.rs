@@ -88,7 +88,7 @@ impl Writer {
         self.gained(new);
     }
 
-    /// Tables wait for the next chunk, but not if they become long.
+    /// Tables wait for the next chunk, unless they become long.
     fn gained(&mut self, entries: usize) {
         self.waiting += entries;
         if self.waiting >= WAITING
@@ -99,7 +99,7 @@ impl Writer {
     }
 }
 
-/// Appends, and says how many.
+/// Appends, and returns the number.
 fn add<T>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> usize {
     let before = list.len();
     list.extend(more);

@@ -1,7 +1,7 @@
-//! Advice on as much of a trace as there is time for.
+//! Advice on as much of a trace as the time allows.
 //!
-//! How fast simulations go is known only once some have run: it depends on the machine, on what else it does, and on the
-//! program. So a little of the trace comes first, and then as much more as the time allows at that pace; the last advice stands.
+//! The speed of simulations is known only after some have run: it depends on the machine, its load, and the program. So
+//! a small part of the trace comes first, and then as much as the time allows at that pace; the last advice counts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,15 +15,16 @@ use crate::failure::Failure;
 
 /// References of the first try.
 const LITTLE: u64 = 200_000;
-/// A later one has at most so many times as many: larger working sets are slower than the pace says.
+/// The most by which each step may grow: larger working sets are slower than the pace predicts.
 const GROWTH: u64 = 8;
-/// Of the time that is left, so much is planned for: the pace of a step has been up to 1.8 times slower than that of the one before.
+/// The part of the remaining time that is planned: a step's pace has been up to 1.8 times slower than the previous
+/// one's.
 const PLANNED: f64 = 0.5;
-/// More of a trace is simulated only if it is worth it.
+/// A further step is made only if it covers this many times as many references.
 const WORTH: f64 = 1.5;
 
 impl Advise {
-    /// The advice on a trace, or on windows of it where there is only `left` for it.
+    /// The advice on a trace, or on windows of it if only `left` is available.
     pub fn advise_in(
         &self,
         machine: &Machine,
@@ -52,7 +53,7 @@ impl Advise {
             let some = trace::open(&shorter)?;
             advice = Some(self.advise(machine, &shorter, &some, broke.clone())?);
             let remains = left.saturating_sub(begun.elapsed());
-            // What warms caches takes time like all else, and windows have a least length.
+            // Warming caches takes time as well, and windows have a minimum length.
             let next = affordable(some.references(), round.elapsed(), remains);
             if (next as f64) < WORTH * some.references() as f64 {
                 break;
@@ -63,7 +64,7 @@ impl Advise {
     }
 }
 
-/// How many references take what is planned of `left`, where so many took `took`.
+/// How many references fit into the planned part of `left`, if this many took `took`.
 fn affordable(references: u64, took: Duration, left: Duration) -> u64 {
     let pace = references as f64 / took.as_secs_f64().max(1e-3);
     let most = references.saturating_mul(GROWTH);

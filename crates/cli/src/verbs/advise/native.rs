@@ -1,4 +1,4 @@
-//! The program's time without the recorder, measured after it was recorded: in one run, or in several where that is short.
+//! The program's time without the recorder, measured after the recording: in one run, or in several if it is short.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 use results::Native;
 use sys::clock::children_time;
 
-/// A program that takes longer is ended, and its time is not known.
+/// A program that takes longer is ended, and its time stays unknown.
 pub const MOST: Duration = Duration::from_secs(10);
-/// Several runs go on until those that nothing disturbed have worked so long together, or there are so many, or the clock has gone
-/// on so far.
+/// Runs are repeated until the undisturbed ones have used this much cpu time together, or there are this many, or this
+/// much time has passed.
 const ENOUGH: Duration = Duration::from_millis(100);
 const RUNS: usize = 30;
 const SOON: Duration = Duration::from_secs(1);
-/// So many runs are made where they take no longer than this together: one may have been disturbed.
+/// At least this many runs are undisturbed, if all runs together take no longer than this: one may be disturbed.
 const LEAST: usize = 3;
 const LATE: Duration = Duration::from_secs(3);
-/// A run was disturbed that takes so many times as long as the fastest.
+/// A run counts as disturbed if it takes this many times as long as the fastest.
 const DISTURBED: f64 = 1.25;
-/// Between two looks whether it has ended.
+/// The time between two checks whether it has ended.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// What a run takes. `None`: the program needs its input, takes more than `most`, or ends with another `status`.
+/// The time of a run. `None`: the program needs its input, takes more than `most`, or ends with another `status`.
 pub fn measured(command: &[OsString], status: i32, most: Duration) -> Option<Native> {
     if !reads_nothing() {
         return None;
@@ -36,7 +36,7 @@ pub fn measured(command: &[OsString], status: i32, most: Duration) -> Option<Nat
     Some(mean(&runs))
 }
 
-/// Whether there is to be one more run after these, which took so long.
+/// Returns true if one more run should follow these, which took this long.
 fn wanted(runs: &[Native], passed: Duration, most: Duration) -> bool {
     let quiet = quiet(runs);
     let worked = quiet.iter().map(|run| run.user_ns + run.system_ns).sum();
@@ -45,15 +45,15 @@ fn wanted(runs: &[Native], passed: Duration, most: Duration) -> bool {
     (brief || few) && passed < most
 }
 
-/// The runs that nothing disturbed.
+/// The undisturbed runs.
 fn quiet(runs: &[Native]) -> Vec<&Native> {
     let fastest = runs.iter().map(|run| run.wall_ns).min().unwrap_or(0);
     let is_quiet = |run: &&Native| run.wall_ns as f64 <= DISTURBED * fastest as f64;
     runs.iter().filter(is_quiet).collect()
 }
 
-/// The mean of the runs that nothing disturbed. Linux tells the kernel's time from the program's at ticks, so that of short runs
-/// only all together say how it is parted.
+/// The mean of the undisturbed runs. Linux separates the kernel's time from the program's at ticks, so only all short
+/// runs together show the split.
 fn mean(runs: &[Native]) -> Native {
     let quiet = quiet(runs);
     let mean = |of: fn(&Native) -> u64| quiet.iter().map(|run| of(run)).sum::<u64>() / quiet.len().max(1) as u64;
@@ -66,7 +66,8 @@ fn mean(runs: &[Native]) -> Native {
     }
 }
 
-/// What comes from a file or a pipe is there once, and the program that is recorded is to read it.
+/// Returns true if standard input holds nothing for the program: a file or a pipe can be read only once, by the
+/// recorded program.
 fn reads_nothing() -> bool {
     let input = std::io::stdin();
     input.is_terminal() || std::fs::read_link("/proc/self/fd/0").is_ok_and(|to| to.as_os_str() == "/dev/null")
@@ -95,7 +96,7 @@ fn one(command: &[OsString], status: i32, most: Duration) -> Option<Native> {
     })
 }
 
-/// How it ended; `None`: not in time.
+/// How the program ended; `None`: not in time.
 fn ended(child: &mut Child, begun: Instant, most: Duration) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {

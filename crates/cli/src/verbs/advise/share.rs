@@ -1,8 +1,8 @@
-//! The advice on this machine as it is at the moment.
+//! The advice for the current state of this machine.
 //!
-//! A probe's figures are kept until the next boot, but what others leave of a shared cache changes within minutes. Where the simulated time
-//! of a run is far from the measured one, the last level is timed again. If it has become another one, the advice is given on that,
-//! and the one whose time is nearer to the clock counts.
+//! A probe's figures are kept until the next boot, but the share that others leave of a shared cache changes within
+//! minutes. If the simulated time of a run is far from the measured one, the last level is timed again. If it has
+//! changed, a second advice is made for it, and the advice whose time is nearer to the clock counts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,16 +14,16 @@ use super::Advise;
 use crate::failure::Failure;
 use crate::verbs::model::HOST;
 
-/// The last level is another one where it holds so many times as much, or as little.
+/// The last level has changed if it holds this many times as much, or as little.
 const OTHER: f64 = 4.0 / 3.0;
 
-/// It is as well where it keeps lines so many times as long beside those of others.
+/// Beside other programs it has changed if it keeps lines this many times as long, or holds this many times as much.
 const LONGER: f64 = 2.0;
 
-/// What [`::measured::last_level_again`] takes, about.
+/// The approximate duration of [`::measured::last_level_again`].
 const TIMING: Duration = Duration::from_secs(4);
 
-/// The last level as a process has it.
+/// A process's share of the last level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Share {
     bytes: u64,
@@ -31,7 +31,7 @@ struct Share {
 }
 
 impl Advise {
-    /// The advice, and the machine that it is of.
+    /// The advice, and the machine that it is for.
     pub fn advise_now(
         &self,
         machine: &Machine,
@@ -42,7 +42,7 @@ impl Advise {
     ) -> Result<(Advice, Machine), Failure> {
         let begun = Instant::now();
         let before = self.advise_in(machine, file, all, broke.clone(), left)?;
-        // As long again, and the timing between.
+        // The same time again, plus the timing.
         let time = left.is_none_or(|left| left > begun.elapsed() * 2 + TIMING);
         let doubtful = before.native.as_ref().is_some_and(|native| !native.is_right());
         if !time || !doubtful || ::measured::last_level_again().is_none() {
@@ -107,7 +107,7 @@ impl Share {
     }
 }
 
-/// How far the simulated time is from the measured one; infinitely, where none was measured.
+/// How far the simulated time is from the measured one; infinite if none was measured.
 fn off(advice: &Advice) -> f64 {
     advice.native.as_ref().map_or(f64::INFINITY, Native::off)
 }
@@ -124,9 +124,9 @@ mod tests {
         };
         assert!(!share(9, 0.0).is_other(share(10, 0.0)) && !share(10, 0.0).is_other(share(9, 0.0)));
         assert!(share(4, 0.0).is_other(share(11, 0.0)) && share(11, 0.0).is_other(share(4, 0.0)));
-        // As long as before, of a quarter of the bytes.
+        // The same time, with a quarter of the bytes.
         assert!(share(8, 1.0).is_other(share(32, 4.0)));
-        // Of others the rate counts beside the bytes.
+        // With other programs, the rate counts as well as the bytes.
         assert!(!share(32, 2.0).is_other(share(24, 2.0)) && !share(32, 2.0).is_other(share(32, 3.0)));
         assert!(share(32, 2.0).is_other(share(32, 5.0)) && share(32, 2.0).is_other(share(32, 0.0)));
         assert_eq!(share(32, 2.5).says(), "32.0 MB, into which others brought 2.5 GB/s");

@@ -1,17 +1,18 @@
-//! Whether a command has malloc's memory on huge pages.
+//! Detects commands that ask malloc for memory on huge pages.
 
 use std::ffi::OsString;
 
 use results::allocators::{TUNABLES, asks_huge_pages as asked};
 
-/// Whether a command asks malloc for huge pages: by a word of its own (of `env`, or of a shell's text), else by the variable that it
-/// inherits.
+/// Returns true if a command asks malloc for huge pages: by one of its own words (of `env`, or of a shell's text), else
+/// by the inherited variable.
 pub fn asks_huge_pages(words: &[OsString], inherited: Option<&str>) -> bool {
     let own = words.iter().rev().find_map(|word| asked(&word.to_string_lossy()));
     own.or_else(|| asked(inherited?)).unwrap_or(false)
 }
 
-/// The same of a program that was recorded: by `command` just now, or, where that is empty, before, in an environment that is not known.
+/// The same for a recorded program: recorded just now as `command`, or, if that is empty, earlier, in an unknown
+/// environment.
 pub fn recorded_asks(header: &trace::Header, command: &[OsString]) -> bool {
     let inherited = std::env::var(TUNABLES).ok().filter(|_| !command.is_empty());
     let recorded = std::iter::once(&header.program).chain(&header.arguments);

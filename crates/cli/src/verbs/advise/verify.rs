@@ -1,4 +1,4 @@
-//! A changed program, simulated beside the one that an advice is of, and both measured here in turn.
+//! A changed program, simulated beside the one that an advice is for, and both measured here in turn.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -16,21 +16,21 @@ use crate::failure::Failure;
 use crate::verbs::compare::{self, Command, Simulation};
 use crate::verbs::model::HOST;
 
-/// Rounds that are measured, each of one run of both, if there is time for them.
+/// Rounds that are measured, each of one run of both programs, if there is time.
 const ROUNDS: usize = 5;
 /// Rounds that are measured however long they take.
 const LEAST_ROUNDS: usize = 3;
-/// After this no round begins beyond the least.
+/// After this time no round begins beyond the minimum.
 const ENOUGH: Duration = Duration::from_secs(10);
-/// Until this has passed, quick programs go on: medians of more rounds are steadier.
+/// Quick programs continue until this has passed: medians of more rounds are steadier.
 const BRIEF: Duration = Duration::from_secs(1);
-/// Rounds of the quickest.
+/// The most rounds.
 const MOST_ROUNDS: usize = 51;
 
 /// The name of the changed program's trace.
 const TRACE: &str = "changed.trace";
 
-/// How pages were simulated where a command asks for huge ones.
+/// Note on pages, if one of the two commands asks for huge ones.
 const HUGE: &str = "the changed command asks for huge pages, and all of its data is simulated on them; malloc gives them to large \
                     memory alone";
 const SMALL: &str = "a command asks for huge pages, and both are simulated on small ones: the prediction says nothing of what huge \
@@ -39,13 +39,13 @@ const SMALL: &str = "a command asks for huge pages, and both are simulated on sm
 /// A changed program, and the folder of its trace, or why there is none.
 pub struct Changed {
     command: Command,
-    /// What both programs end with.
+    /// The exit status of both programs.
     status: i32,
     recorded: Result<Folder, Failure>,
 }
 
 impl Advise {
-    /// The changed program, where one was given. Faults are reported before anything is run.
+    /// The changed program, if one was given. Errors are reported before anything runs.
     pub fn changed(&self) -> Result<Option<Command>, Failure> {
         let Some(changed) = &self.verify else { return Ok(None) };
         let part = self.recording.part();
@@ -57,7 +57,7 @@ impl Advise {
         Command::of(changed).map(Some)
     }
 
-    /// Records the changed program, where the one before it ended in good order: the changed one is to end with the same status.
+    /// Records the changed program, if the original ended normally: the changed one must end with the same status.
     pub fn record_change(
         &self,
         machine: &Machine,
@@ -98,7 +98,7 @@ impl Advise {
             return Err(refused(&"the advice is on a part of the run"));
         }
         let mut machine = machine.clone();
-        // By the model that the advice is by.
+        // With the model of the advice.
         if advice
             .native
             .as_ref()
@@ -141,14 +141,14 @@ impl Advise {
     }
 }
 
-/// Nanoseconds that a program takes by simulation. `alone`: it has one thread, so that the system's time is not in what the clock
-/// says of it.
+/// The simulated nanoseconds of a program. `alone`: it has one thread, so the clock's figure is without the system's
+/// time.
 fn in_program(outcome: &Outcome, alone: bool) -> u64 {
     let of_system = if alone { outcome.time_ns.page_faults } else { 0 };
     outcome.time_ns.wall.saturating_sub(of_system)
 }
 
-/// Runs both in turn. Error: one of them did not end with `status`, and how it did.
+/// Runs both in turn. Error: how one of them ended, if not with `status`.
 fn rounds(before: &[OsString], after: &[OsString], status: i32) -> Result<Vec<VerifiedRound>, String> {
     let begun = Instant::now();
     let mut rounds = Vec::new();
@@ -165,7 +165,7 @@ fn rounds(before: &[OsString], after: &[OsString], status: i32) -> Result<Vec<Ve
     Ok(rounds)
 }
 
-/// Whether there is to be one more round after so many that took so long.
+/// Returns true if one more round should follow this many, which took this long.
 fn wanted(rounds: usize, passed: Duration) -> bool {
     match rounds {
         rounds if rounds < LEAST_ROUNDS => true,
@@ -174,8 +174,8 @@ fn wanted(rounds: usize, passed: Duration) -> bool {
     }
 }
 
-/// Nanoseconds from a program's start to its end, and those that the kernel worked for it. It reads nothing, and what it prints is dropped: neither a terminal nor a
-/// disk is to be measured.
+/// Nanoseconds from a program's start to its end, and those that the kernel worked for it. The program reads nothing,
+/// and its output is discarded: neither a terminal nor a disk should be measured.
 fn measured(command: &[OsString], ends_with: i32) -> Result<(u64, u64), String> {
     let (program, arguments) = command.split_first().ok_or("no program was given")?;
     let name = program.to_string_lossy();

@@ -1,4 +1,4 @@
-//! What an advice is written to: files, and the terminal.
+//! The outputs of an advice: files, and the terminal.
 
 use report::Top;
 use results::{Advice, SharingAdvice, Todo, command_line, saved};
@@ -11,7 +11,7 @@ use crate::verbs::model::HOST;
 use crate::verbs::saved::{named_source, source_text};
 
 impl Advise {
-    /// Tables are printed whatever becomes of the files.
+    /// Tables are printed even if a file cannot be written.
     pub fn report(&self, mut advice: Advice, places: Places, console: &mut Console) -> Result<(), Failure> {
         for todo in &mut advice.todo {
             todo.code = code(todo);
@@ -125,14 +125,14 @@ impl Advise {
     }
 }
 
-/// What was asked for and is not there is said beside the screen, too, which has no notes.
+/// A requested output that does not exist is also reported beside the screen, which shows no notes.
 fn not_written(advice: &mut Advice, name: &str, why: &str) {
     let note = format!("{name} was not written: {why}");
     console::note(format_args!("note: {note}"));
     advice.notes.push(note);
 }
 
-/// The placements as `domicile run --placement` takes them.
+/// The placements in the form that `domicile run --placement` reads.
 fn for_run(advice: &Advice, sharing: &SharingAdvice) -> Result<String, String> {
     let machine = &advice.machine.name;
     let numbers = match machine == HOST {
@@ -148,7 +148,7 @@ fn for_run(advice: &Advice, sharing: &SharingAdvice) -> Result<String, String> {
     ))
 }
 
-/// The line of the source that waits, where its file is here.
+/// The source line that waits, if its file is here.
 fn code(todo: &Todo) -> Option<String> {
     let line: usize = todo.source.as_ref()?.rsplit_once(':')?.1.parse().ok()?;
     let text = source_text(todo.file.as_ref()?).ok()?;
@@ -156,7 +156,7 @@ fn code(todo: &Todo) -> Option<String> {
     (!line.is_empty()).then(|| line.to_string())
 }
 
-/// Where results go, and how many rows of each list are printed, where tables are.
+/// The destinations of results, and how many rows of each list are printed, if tables are.
 pub struct Places {
     pub result: Option<Destination>,
     pub page: Option<Destination>,

@@ -15,7 +15,7 @@ use crate::verbs::model::{HOST, Model};
 use crate::verbs::record::Recording;
 use crate::verbs::{simulate, trace};
 
-/// Lines of the source that are kept, the worst: as many as an advice keeps.
+/// How many source lines are kept, the worst ones: as many as an advice keeps.
 const SOURCE_LINES: usize = 1000;
 
 /// How all traces and commands of a comparison are simulated.
@@ -24,7 +24,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Faults of the command line are found before anything is recorded.
+    /// Errors in the command line are found before anything is recorded.
     pub fn new(model: &Model, conditions: &[Condition]) -> Result<Simulation, Failure> {
         let machine = model.machine(HOST)?;
         let policies = model.policies(vec![baseline(&machine)])?;
@@ -49,10 +49,10 @@ impl Simulation {
         Ok(Simulation { config })
     }
 
-    /// One that counts time and misses, under a policy that an advice has simulated.
+    /// A simulation that counts time and misses, under a policy that an advice has simulated.
     pub fn under(model: &Model, machine: Machine, policy: &str) -> Result<Simulation, Failure> {
         let named = match model.policies.is_empty() {
-            // Parameters and plans may be of other policies than this one.
+            // The given parameters and plans may belong to other policies.
             true => vec![sim::PolicySpec {
                 name: policy.parse()?,
                 sets: model.sets.clone(),
@@ -72,7 +72,8 @@ impl Simulation {
         self
     }
 
-    /// What is counted of a trace; with causes, why its data misses, too, where the trace holds all that this takes.
+    /// The counts of a trace; with `causes`, also why its data misses, if the trace contains everything that this
+    /// needs.
     pub fn of_trace(&self, file: &Path, causes: bool) -> Result<Counted, Failure> {
         let opened = trace::to_simulate(trace::open(file)?, file)?;
         let gaps = &opened.header().gaps;
@@ -88,7 +89,7 @@ impl Simulation {
             },
         };
         Ok(Counted {
-            // What is damaged in the middle shows when it is read.
+            // Damage in the middle is found only while reading.
             broke: broke.or_else(|| opened.lost_in_words().next()),
             ..counted
         })
@@ -116,7 +117,7 @@ impl Simulation {
         })
     }
 
-    /// The same of a command, which is recorded to `file` first.
+    /// The same for a command, which is first recorded to `file`.
     pub fn of_command(
         &self,
         command: &Command,
@@ -126,20 +127,20 @@ impl Simulation {
     ) -> Result<Counted, Failure> {
         record(command, recording, &self.config.machine, file, 0)?;
         let counted = self.of_trace(file, causes);
-        // The next recording goes there, too.
+        // The next recording uses the same file.
         let _ = std::fs::remove_file(file);
         counted
     }
 }
 
-/// What came out under the policy that was simulated.
+/// The result under the simulated policy.
 fn one<T>(file: &Path, mut all: Vec<T>) -> Result<T, Failure> {
     all.pop()
         .ok_or_else(|| Failure::work(format!("{}: no policy was simulated", file.display())))
 }
 
-/// Records a command to `file`. What it prints goes to standard error. A run that does not end in good order, or ends with another
-/// `status`, is refused: it would be compared with one that did something else.
+/// Records a command to `file`. Its output goes to standard error. A run that fails, or ends with another `status`, is
+/// refused: the two sides would have done different work.
 pub fn record(
     command: &Command,
     recording: &Recording,
@@ -158,7 +159,7 @@ pub fn record(
     }
 }
 
-/// The policy that stands for what a usual kernel does: the baseline of an advice.
+/// The policy that represents a usual kernel: the baseline of an advice.
 fn baseline(machine: &Machine) -> Name {
     let names = advise::policies(machine, false, false);
     let kinds = [Kind::Home, Kind::Color];

@@ -1,4 +1,4 @@
-//! What a side of a comparison is given as: a result, a trace, or a command.
+//! How a side of a comparison is given: as a result, a trace, or a command.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,7 +11,7 @@ use results::{Document, SideKind};
 use crate::failure::Failure;
 use crate::verbs::saved;
 
-/// One of them, told apart by what is there.
+/// One of them, recognized by the files that exist.
 pub enum Source {
     Result(PathBuf, Document),
     Trace(PathBuf),
@@ -28,8 +28,8 @@ pub struct Command {
 }
 
 impl Source {
-    /// A file that begins with `{` is a result, another one that is no program a trace. What is no file is a command, whose
-    /// words are those of a shell.
+    /// A file that begins with `{` is a result; another file that is not a program is a trace. Anything else is a
+    /// command, whose words are split as in a shell.
     pub fn of(text: &str) -> Result<Source, Failure> {
         let file = Path::new(text);
         if fs::metadata(file).is_ok_and(|about| about.is_file()) {
@@ -76,7 +76,7 @@ impl fmt::Display for Source {
 }
 
 impl Command {
-    /// The words of a command, as a shell splits them. A program that is not there is refused.
+    /// The words of a command, as a shell splits them. A program that does not exist is refused.
     pub fn of(text: &str) -> Result<Command, Failure> {
         let words = shlex::split(text).ok_or_else(|| {
             Failure::usage(format!(
@@ -106,7 +106,7 @@ fn start(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// A program that was named by its file: without a slash it would be looked for elsewhere.
+/// A program that was given as a file: without a slash it would be searched in PATH.
 fn program(file: &Path) -> OsString {
     match file.components().count() {
         1 if file.is_relative() => Path::new(".").join(file).into_os_string(),
@@ -114,7 +114,7 @@ fn program(file: &Path) -> OsString {
     }
 }
 
-/// Whether a shell would find a program.
+/// Returns true if a shell would find a program.
 fn is_there(program: &str) -> bool {
     let is_file = |path: &Path| fs::metadata(path).is_ok_and(|about| about.is_file());
     if program.contains('/') {

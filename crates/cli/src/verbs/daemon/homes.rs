@@ -1,4 +1,4 @@
-//! `domicile daemon --homes`: pages of processes that run already follow them between memory nodes.
+//! `domicile daemon --homes`: pages follow running processes between memory nodes.
 
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ impl Homes {
         self.homes
     }
 
-    /// Watches until there is nobody left, the time is up, or a signal asks to end.
+    /// Watches until no process is left, the time is up, or a signal asks to end.
     pub fn run(&self, watched: &Watched, console: &mut Console) -> Done {
         let whom = match watched.group() {
             Some(group) => Whom::Group(group),
@@ -47,7 +47,7 @@ impl Homes {
         let source = prepared.source();
         let mut host = prepared.watch(whom, log).map_err(watching::failure)?;
         watching::announce(source);
-        // Started by no service manager: nobody is to be notified.
+        // Without a service manager there is nothing to notify.
         let _ = service::notify("READY=1");
         let done = host.run(|| {
             let mut came = std::iter::from_fn(|| signals.take());

@@ -1,4 +1,4 @@
-//! `domicile daemon --regions`: processes that run already are paired with caches.
+//! `domicile daemon --regions`: pairs running processes with caches.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -73,12 +73,13 @@ impl Regions {
         self.regions
     }
 
-    /// Watches until there is nobody left, the time is up, or a signal asks to end; a dry run until it has something to say.
+    /// Watches until no process is left, the time is up, or a signal asks to end; a dry run until it has something to
+    /// report.
     pub fn run(&self, watched: &Watched, console: &mut Console) -> Done {
         let whom = self.whom(watched)?;
         let state = self.state.clone().map_or_else(folder, Ok).map_err(refused)?;
         let mut signals = Caught::begin().map_err(|error| Failure::work(format!("signals: {error}")))?;
-        // Whoever was left by a run that was killed is helped first, whatever is wrong with what is asked for now.
+        // Processes left behind by a killed run are restored first, even if the current request is wrong.
         let mut undo = Undo::open(&state).map_err(refused)?;
         let recovered = undo.recover_here().map_err(refused)?;
         if recovered > 0 {
@@ -123,7 +124,7 @@ impl Regions {
             }
         });
         let mut host = prepared.watch(whom, undo, log).map_err(refused)?;
-        // Started by no service manager: nobody is to be notified.
+        // Without a service manager there is nothing to notify.
         let _ = service::notify("READY=1");
         let done = host.run(|| {
             let mut came = std::iter::from_fn(|| signals.take());
@@ -144,7 +145,7 @@ impl Regions {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// All cpus share each cache: the preferred program gets ways of the outermost one, where resctrl has them.
+    /// All cpus share each cache: the preferred program gets ways of the outermost one, if resctrl provides them.
     fn reserve(&self, config: Config, whom: Whom, mut signals: Caught, console: &mut Console) -> Done {
         let root = Root::default();
         let cpus = sys::cpus::cpus(&root).map_err(Failure::work)?.online;
@@ -205,7 +206,7 @@ fn number(user: &str, users: &str) -> Option<u32> {
     named.or_else(|| user.parse().ok())
 }
 
-/// A fault of the command line is the user's to change.
+/// An error in the command line is the user's to correct.
 pub fn refused(error: RegionsError) -> Failure {
     match error {
         RegionsError::Domains(_) | RegionsError::UnknownSource(..) => Failure::usage(error),

@@ -40,7 +40,7 @@ impl Watched {
         self.cgroup.as_deref().map(folder)
     }
 
-    /// Options that were given where nobody is watched.
+    /// Refuses these options if nothing is watched.
     pub fn refuse(&self) -> Result<(), Failure> {
         if self.watching.is_unused() && !self.overwrite.force {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Moving pages while a program runs, and noticing touches.
+//! Moving pages while a program runs, and detecting accesses.
 
 use std::io;
 
@@ -67,7 +67,7 @@ pub fn moving(root: &sys::Root) -> Facility {
     judge_moving(move_a_page(), Kernel::read(root).ok())
 }
 
-/// Moves a page from one area to another and looks for what was in it; `None` where the kernel cannot.
+/// Moves a page from one area to another and checks its contents; `None` if the kernel cannot.
 fn move_a_page() -> io::Result<Option<bool>> {
     let faults = Faults::open(false)?;
     if !faults.features().moves() {
@@ -77,7 +77,7 @@ fn move_a_page() -> io::Result<Option<bool>> {
     from.set_word(0, 7, 42);
     faults.register(to.span())?;
     let moved = faults.shift(&mut from, 0, &mut to, 0, 1);
-    // Without its page a touch would wait for ever.
+    // An access would wait for ever without its page.
     faults.unregister(to.span())?;
     Ok(Some(moved.bytes == PAGE && to.word(0, 7) == 42))
 }

@@ -120,7 +120,7 @@ fn reason(error: live::Error) -> String {
     }
 }
 
-/// As much as a pool of frames for a large data set.
+/// The size of a pool of frames for a large data set.
 const LOCKED: usize = 64 << 20;
 
 pub fn locked_memory() -> Facility {
@@ -167,7 +167,7 @@ fn judge_locked_memory(limit: Option<u64>, much: io::Result<()>, little: io::Res
     }
 }
 
-/// Mappings for 200 MiB moved page by page, each a mapping of its own, and as many that close the gaps.
+/// Mappings for 200 MiB moved page by page, each page its own mapping, and as many that close the gaps.
 const MAPPINGS: usize = 102_400;
 
 pub fn mappings() -> Facility {

@@ -1,4 +1,4 @@
-//! What the machine offers beyond pages: nodes, ways of caches, counters, the word that memory is short.
+//! Facilities of the machine besides pages: nodes, ways of caches, counters, notice of low memory.
 
 use std::io;
 use std::time::Duration;
@@ -152,7 +152,7 @@ fn judge_counters(instructions: io::Result<u64>, misses: io::Result<u64>, faults
 }
 
 pub fn pressure(root: &sys::Root) -> Facility {
-    // Windows that are not multiples of two seconds are for the privileged.
+    // Only privileged users may use windows that are not multiples of two seconds.
     let alarm = Alarm::set(Duration::from_millis(150), Duration::from_secs(2));
     judge_pressure(sys::pressure::stalled(root).ok(), alarm.map(|_| ()))
 }

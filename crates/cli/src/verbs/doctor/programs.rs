@@ -35,7 +35,7 @@ fn judge_recording(found: Result<PathBuf, String>) -> Facility {
 
 pub fn daemon() -> Facility {
     let socket = daemon::socket();
-    // Not only does somebody listen there: it answers.
+    // A listener is not enough: it must answer.
     let tried = Client::connect(&socket)
         .and_then(|mut client| client.status())
         .map(drop);

@@ -5,7 +5,7 @@ use report::{Cell, Column, Exact, Role, Table};
 
 use super::{HEADING, load, loads, wrapped};
 
-/// In sentences; with `details`, with the tables that they come from.
+/// The figures in sentences; with `details`, also the tables behind them.
 pub fn text(processor: &Processor, width: usize, details: bool) -> String {
     let chains = chains(processor);
     let mut text = String::new();

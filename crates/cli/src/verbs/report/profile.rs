@@ -62,14 +62,14 @@ impl Form {
         }
     }
 
-    /// The name of a file that nobody named.
+    /// The default name of the file.
     fn usual(self) -> &'static str {
         match self {
             Form::Pprof => "domicile-profile.pb.gz",
             Form::Folded => "domicile-profile.folded",
             Form::Perfetto => "domicile-profile.perfetto-trace",
             Form::Parquet => "domicile-profile.parquet",
-            // Viewers look for files that begin like this.
+            // Viewers recognize files by this prefix.
             Form::Callgrind => "callgrind.out.domicile",
         }
     }
@@ -94,7 +94,7 @@ impl Profile {
         self.format.is_some()
     }
 
-    /// Refuses an output that the form cannot go to.
+    /// Refuses an output that does not suit the form.
     pub fn check(&self, output: Option<&Path>, console: &Console) -> Result<(), Failure> {
         let Some(form) = self.format.filter(|_| output == Some(Path::new(STANDARD))) else {
             return Ok(());
@@ -112,7 +112,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Writes the profile of a result; `output` is where somebody wants it.
+    /// Writes the profile of a result; `output` is the destination that the user chose.
     pub fn write(
         &self,
         document: &Document,
@@ -162,7 +162,7 @@ impl Profile {
     }
 }
 
-/// Prints a profile for a pipe.
+/// Prints a profile to a pipe.
 fn printed(export: Export, console: &mut Console) -> Done {
     for (_, bytes) in export.files {
         console.bytes(&bytes)?;
@@ -185,7 +185,7 @@ fn folder(path: &Path, export: Export, overwrite: Overwrite) -> Result<(), Failu
             path.display()
         ))
     })?;
-    // Tables of an older result that this one has not would be read as its own.
+    // Tables of an older result that this one lacks would be read as part of this one.
     for name in profiles::TABLES {
         if export.files.iter().all(|(written, _)| *written != Some(name)) {
             match fs::remove_file(path.join(name)) {

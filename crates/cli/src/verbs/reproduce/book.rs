@@ -1,4 +1,4 @@
-//! `--write-book PAGE`: what was reproduced, in the page's parts for it.
+//! `--write-book PAGE`: writes the results into the page's parts for them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use ::reproduce::{Paper, Section};
 use crate::destination::Overwrite;
 use crate::failure::Failure;
 
-/// A page that is written part by part, so that what is done is there whatever becomes of the rest.
+/// A page that is written part by part, so that finished parts are there even if a later one fails.
 pub struct Book {
     path: PathBuf,
     paper: String,
@@ -17,7 +17,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// The page, and which of a paper's items it has parts for: those of `items`, or where none is named, all that it has.
+    /// The page, and the paper's items that it has parts for: those of `items`, or all if none is named.
     pub fn open(path: &Path, paper: &Paper, items: &[String]) -> Result<(Book, Vec<String>), Failure> {
         if path == Path::new("-") {
             return Err(Failure::usage(
@@ -55,7 +55,7 @@ impl Book {
         Ok((book, items))
     }
 
-    /// Writes one part. A section of which something failed is not written: what the page has stays.
+    /// Writes one part. A section in which something failed is not written: the page keeps the old one.
     pub fn write(&self, section: &Section) -> Result<(), Failure> {
         if !section.failures.is_empty() {
             return Ok(());
@@ -76,7 +76,7 @@ impl Book {
     }
 }
 
-/// This run: the command as it was typed, the machine, the commit of the tree that the page is in.
+/// This run: the command as typed, the machine, the commit of the page's tree.
 fn made(page: &Path) -> Made {
     let root = sys::Root::default();
     let model = sys::cpuinfo::processor(&root).unwrap_or_default().model;
@@ -96,7 +96,7 @@ fn made(page: &Path) -> Made {
     }
 }
 
-/// The command without what names the page or is of no matter to the numbers.
+/// The command without the page's name and options that do not affect the numbers.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let mut words = vec!["domicile".to_string()];
     let mut arguments = arguments.peekable();
@@ -111,7 +111,7 @@ fn command(arguments: impl Iterator<Item = String>) -> String {
     words.join(" ")
 }
 
-/// The first line of what a command prints.
+/// The first line of a command's output.
 fn said_by(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let done = Command::new(program).args(arguments).current_dir(folder).output();
     let said = done.map_or_else(|_| Vec::new(), |done| done.stdout);

@@ -1,9 +1,9 @@
-//! What help and refusals say of the papers, made from what the papers' own files say.
+//! Text about the papers for help and refusals, made from the papers' own files.
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use reproduce::{About, Choice, PAPERS, Source};
 
-/// Papers, each with what is said of it as a whole. A file that cannot be read is reported where its paper is asked for.
+/// Papers, each with its description. A file that cannot be read is reported when its paper is requested.
 pub struct Papers(Vec<(Source, About)>);
 
 impl Papers {
@@ -20,13 +20,13 @@ impl Papers {
         PossibleValuesParser::new(self.0.iter().map(value))
     }
 
-    /// The papers that an option is for, in words.
+    /// The papers that an option applies to, in words.
     pub fn of(&self, choice: Choice) -> String {
         let with = self.0.iter().filter(|(_, about)| about.options.contains(&choice));
         listed(with.map(|(source, _)| source.name.to_string()), " and ")
     }
 
-    /// Why an option is not for this paper; `None` if it is.
+    /// Why an option does not apply to this paper; `None` if it does.
     pub fn refusal(&self, name: &str, choice: Choice) -> Option<String> {
         let (_, about) = self.0.iter().find(|(source, _)| source.name == name)?;
         if about.options.contains(&choice) {
@@ -45,7 +45,7 @@ impl Papers {
         })
     }
 
-    /// What can be drawn, in words; `any` stands for all items of a paper.
+    /// The items that can be drawn, in words; `any` stands for all items of a paper.
     pub fn drawn(&self, any: &str, joint: &str) -> String {
         let drawn = self.0.iter().filter(|(_, about)| !about.drawn.is_empty());
         let of = |(source, about): &(Source, About)| match source.draws_all(about) {
@@ -135,7 +135,7 @@ pub fn plot() -> String {
 mod tests {
     use super::*;
 
-    /// A paper that nobody wrote: it is registered here, and nowhere else is a word changed for it.
+    /// A fictitious paper: it is registered here, and no text elsewhere is changed for it.
     const INVENTED: Source = Source {
         name: "invented26",
         about: include_str!("invented26.toml"),

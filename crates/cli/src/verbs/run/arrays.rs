@@ -1,16 +1,16 @@
-//! The fate of the arrays of parallel loops, for people; and what this machine's on-chip cache asks of blocks.
+//! The fate of the arrays of parallel loops, for people; and how this machine's on-chip cache requires blocks to lie.
 
 use live::protocol::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
 use policy::cdpc::Choice;
 
 use super::outcome::time;
 
-/// Reasons reported.
+/// The most reasons that are reported.
 const MOST_LINES: usize = 8;
-/// Arrays named of one set.
+/// The most arrays of a set that are named.
 const MOST_NAMES: usize = 4;
 
-/// Lines and ways of the first cache for data, as the kernel reports them; what most processors have where it does not.
+/// Lines and ways of the first data cache, as the kernel reports them; otherwise those of most processors.
 pub fn on_chip() -> Alignment {
     let caches = sys::caches::caches(&sys::Root::default(), 0).unwrap_or_default();
     let first = caches
@@ -67,7 +67,7 @@ pub fn report(report: &Report, cdpc: &CdpcReport) -> Vec<String> {
     lines
 }
 
-/// Which colors the arrays of a set have, and why.
+/// The colors of a set's arrays, and the reason.
 fn chosen(set: &Chosen) -> String {
     let mut names = set
         .arrays
@@ -107,7 +107,7 @@ fn chosen(set: &Chosen) -> String {
     )
 }
 
-/// Of a program none of whose loops is known, where so many could not be used.
+/// The message for a program without any known loop, of which this many could not be used.
 pub fn silent(refused: u64) -> String {
     match refused {
         0 => {

@@ -1,5 +1,5 @@
-//! Replication beside a policy that moves pages: text of the program on the nodes of its processes, and what replicated data
-//! of the programs told of itself.
+//! Replication beside a policy that moves pages: the program's text on the nodes of its processes, and what the
+//! programs' replicated data reports.
 
 use std::process::Command;
 
@@ -15,14 +15,14 @@ use crate::failure::Failure;
 /// Prepared before the program starts.
 pub struct Copies {
     store: Result<TextCopies, String>,
-    /// Whether text is to be copied, and why it cannot be.
+    /// True if text should be copied, and why it cannot be.
     text: bool,
     no_text: Option<String>,
 }
 
 impl Copies {
-    /// Has the program find the store, and, with `text`, load the run-time that takes copies from there. What cannot be had is
-    /// said in the report: pages move all the same.
+    /// Passes the store to the program, and, with `text`, loads the run-time that takes copies from it. The report says
+    /// what is unavailable: pages move regardless.
     pub fn prepare(command: &mut Command, text: bool, children: bool, folder: &std::path::Path) -> Copies {
         let store = TextCopies::create().map_err(|error| error.to_string());
         let mut copies = Copies {
@@ -115,7 +115,7 @@ fn none(why: String) -> HomesReplication {
     }
 }
 
-/// Whether text is copied under a policy: as was asked for, else where the policy makes copies.
+/// Returns true if text is copied under a policy: as requested, else if the policy makes copies.
 pub fn are_wanted(asked: Option<&str>, policy: Option<&Name>) -> Result<bool, Failure> {
     let is = |so: fn(Later) -> bool| policy.is_some_and(|policy| policy.is(|traits| so(traits.later)));
     match asked {

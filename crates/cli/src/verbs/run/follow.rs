@@ -1,4 +1,4 @@
-//! A program whose pages follow it between nodes: it runs unchanged, and is watched from outside.
+//! A program whose pages follow it between nodes: it runs unchanged, and is observed from outside.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::verbs::{Done, watching};
 
-/// What became of the program's pages, and how watching ended.
+/// The result for the program's pages, and how watching ended.
 type Watched = Result<(LiveHomes, Result<(), HomesError>), HomesError>;
 
 impl Run {
-    /// Runs the program and has its pages follow it.
+    /// Runs the program and makes its pages follow it.
     pub fn follow(&self, console: &mut Console, policy: &Name) -> Done {
         let (program, arguments) = self
             .command
@@ -53,7 +53,7 @@ impl Run {
                 true => Whom::Family(child),
                 false => Whom::Processes(vec![child]),
             };
-            // The host's time is that of its thread, so that it begins there.
+            // The host measures its thread's time, so it begins there.
             beside = Some(thread::spawn(move || {
                 let mut host = prepared.watch(whom, log)?;
                 let done = host.run(|| stop.load(Ordering::Relaxed));
@@ -64,7 +64,7 @@ impl Run {
             status.map_err(|error| Failure::work(format!("cannot run {}: {error}", program.to_string_lossy())))?;
         ended.store(true, Ordering::Relaxed);
         let code = started::code(status);
-        // The program has run: nothing that goes wrong from here on changes how it ended.
+        // The program has run: errors from here on do not change its exit status.
         match beside.map(JoinHandle::join) {
             Some(Ok(Ok((mut report, done)))) => {
                 report.exit_code = Some(code);

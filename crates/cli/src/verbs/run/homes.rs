@@ -1,4 +1,5 @@
-//! A program whose parallel loops say which cpu uses which page: each page gets its home on that cpu's node, before it is touched.
+//! A program whose parallel loops declare which cpu uses which page: each page gets its home on that cpu's node, before
+//! its first touch.
 
 use std::process::Command;
 
@@ -17,17 +18,17 @@ use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::verbs::Done;
 
-/// Reasons reported, and nodes.
+/// The most reasons and nodes that are reported.
 const MOST_LINES: usize = 8;
 const MOST_NODES: usize = 16;
 
-/// By which OpenMP's libraries learn on which cpus threads are to be: those that a user may have set.
+/// The variables that tell OpenMP's libraries the cpus of threads: those that a user may have set.
 const PLACES: &str = "OMP_PLACES";
 const BIND: &str = "OMP_PROC_BIND";
 const KEEPING: [&str; 4] = [PLACES, BIND, "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
 
 impl Run {
-    /// Runs the program with its arrays where the policy has them.
+    /// Runs the program with its arrays where the policy puts them.
     pub fn at_home(&self, console: &mut Console, policy: &Name) -> Done {
         let (program, arguments) = self
             .command
@@ -97,7 +98,7 @@ impl Run {
     }
 }
 
-/// Where threads would be on this machine, and why nothing can be done here, where that is so.
+/// The cpus and nodes of threads on this machine, and why nothing can be done here, if so.
 fn here(policy: &Name) -> OnNodes {
     let nodes = sys::nodes::nodes(&sys::Root::default());
     let allowed = sys::affinity::allowed(None);
@@ -116,7 +117,7 @@ fn here(policy: &Name) -> OnNodes {
     on
 }
 
-/// Why there is nothing to choose, where that is so.
+/// Why there is no choice, if so.
 fn alone(seats: &[Seat], nodes: usize) -> Option<String> {
     let Some(first) = seats.first() else {
         return Some("the node of no cpu that the program may have is known".to_string());
@@ -131,7 +132,7 @@ fn alone(seats: &[Seat], nodes: usize) -> Option<String> {
     }
 }
 
-/// What keeps the threads of OpenMP on their seats: variables for the program, unless the user set some.
+/// Variables that keep the threads of OpenMP on their seats, unless the user set some.
 fn kept(on: &mut OnNodes) -> Vec<(&'static str, String)> {
     if KEEPING.iter().any(|name| std::env::var_os(name).is_some()) {
         on.kept = Kept::Given;
@@ -142,7 +143,7 @@ fn kept(on: &mut OnNodes) -> Vec<(&'static str, String)> {
     vec![(PLACES, places.join(",")), (BIND, "close".to_string())]
 }
 
-/// Of the run as a whole, for people.
+/// The text about the run as a whole, for people.
 pub fn said(on: &OnNodes) -> Option<String> {
     let why = on.unchanged.as_ref()?;
     Some(format!(
@@ -151,7 +152,7 @@ pub fn said(on: &OnNodes) -> Option<String> {
     ))
 }
 
-/// Of one process.
+/// The text about one process.
 pub fn report(report: &Report, homes: &HomesReport, on: &OnNodes) -> Vec<String> {
     if homes.loops == 0 {
         let mut lines = vec![silent(homes.refused)];
@@ -168,7 +169,7 @@ pub fn report(report: &Report, homes: &HomesReport, on: &OnNodes) -> Vec<String>
         count(homes.threads, "thread"),
         count(homes.pages, "page"),
     )];
-    // The look at the end can lack memory; then all of its numbers are 0.
+    // The final check can run out of memory; then all of its numbers are 0.
     let seen = homes.at_home + homes.elsewhere + homes.absent + homes.out_of_sight + homes.unknown;
     let looked = report.state == State::Ended && seen > 0;
     if looked {
@@ -216,7 +217,7 @@ fn node(of: &NodeHomes, looked: bool) -> String {
     format!("  node {}: {}{at_home}", of.node, count(of.pages, "page"))
 }
 
-/// Whether threads are where the homes need them.
+/// The text on whether threads are where the homes need them.
 fn threads(homes: &HomesReport, on: &OnNodes) -> String {
     let cpus = sys::cpus::list(&on.seats.iter().map(|seat| seat.cpu).collect::<Vec<_>>());
     let seats = format!("thread t of a team on the t-th of the cpus {cpus}");

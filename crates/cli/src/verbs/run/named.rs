@@ -6,10 +6,10 @@ use policy::slots::{Plan, What as Planned};
 
 use crate::failure::Failure;
 
-/// Data of one name that are too many to be one.
+/// A name with more data than this does not identify one.
 const MOST_PLACES: usize = 64;
 
-/// The names that the run-time will look for.
+/// The names that the run-time will search.
 pub struct Named {
     pub modules: Vec<Module>,
     pub targets: Vec<Target>,
@@ -18,7 +18,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// No names: what is placed is not known by name.
+    /// No names: the data is not placed by name.
     pub fn none(program: &Program) -> Named {
         Named {
             modules: modules(program),
@@ -28,7 +28,7 @@ impl Named {
         }
     }
 
-    /// Finds all data of a plan. All that is not found is reported at once; with `skip_missing` it is a note.
+    /// Finds all data of a plan. All missing data is reported at once; with `skip_missing` it is a note.
     pub fn find(plan: &Plan, program: &Program, skip_missing: bool) -> Result<Named, Failure> {
         let mut named = Named {
             modules: modules(program),

@@ -1,4 +1,4 @@
-//! What became of a plan, for people and for programs.
+//! The outcome of a plan, for people and for programs.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use results::run::{DataReport, InWays, OnNodes, Report, Run, State};
 
 use super::homes;
 
-/// Names and reasons reported of one data set.
+/// The most names and reasons that are reported of one data set.
 const MOST_LINES: usize = 8;
 
-/// The end of a run with these colors, which were looked for beforehand.
+/// The end of a run with these colors, which were found beforehand.
 pub fn run(exit_code: i32, colors: &Colors, processes: Vec<Report>) -> Run {
     Run {
         exit_code,
@@ -23,12 +23,12 @@ pub fn run(exit_code: i32, colors: &Colors, processes: Vec<Report>) -> Run {
     }
 }
 
-/// Whether the program ran as it does by itself, though something else was asked for.
+/// Returns true if the program ran unchanged, although a placement was requested.
 pub fn placed_nothing(run: &Run) -> bool {
     run.ways.is_none() && run.processes.iter().all(|process| process.state == State::Failed)
 }
 
-/// Lines that each begin with `domicile: `.
+/// The text, whose lines each begin with `domicile: `.
 pub fn text(run: &Run) -> String {
     let mut lines = Vec::new();
     if let Some(ways) = &run.ways {
@@ -80,7 +80,7 @@ fn of_process(report: &Report, on: Option<&OnNodes>) -> Vec<String> {
         ),
         State::Passive | State::Ended => {}
     }
-    // What became of the data first, then what it cost.
+    // First the outcome for the data, then its cost.
     lines.extend(
         report
             .data_sets

@@ -1,4 +1,5 @@
-//! A program that is paired with caches beside others that run already: the program and they have the cpus of one cache each.
+//! A program that is paired with caches beside other running processes: the program and they get the cpus of one cache
+//! each.
 
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -21,11 +22,11 @@ use crate::verbs::watching::created;
 /// Columns that the names of facts take.
 const NAMES: usize = 11;
 
-/// The report, or why threads may not have their cpus again, and how watching ended. Nothing where it did not begin.
+/// The report, or why threads could not get their cpus back, and how watching ended. None if it did not begin.
 type Watched = Option<(Result<LiveRegions, RegionsError>, Result<(), RegionsError>)>;
 
 impl Run {
-    /// Runs the program and pairs it, and what it starts, with caches beside the processes that were named.
+    /// Runs the program and pairs it, and the processes it starts, with caches beside the named processes.
     pub fn pair(&self, console: &mut Console) -> Done {
         let (program, arguments) = self
             .command
@@ -65,7 +66,7 @@ impl Run {
         let places: Vec<Vec<u32>> = prepared.domains().iter().map(|domain| domain.cpus.clone()).collect();
         let mut supervisor =
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
-        // Processes that the program leaves behind are still its own.
+        // Processes that the program leaves behind still belong to it.
         Supervisor::adopt().map_err(Failure::work)?;
         console::note(format_args!(
             "working sets are watched by {}, for {} caches; processes have the cpus again that they had before when the program ends",
@@ -78,7 +79,7 @@ impl Run {
         let stop = ended.clone();
         let mut beside: Option<JoinHandle<Watched>> = None;
         let status = supervisor.run_with(command, |child| {
-            // The host's time is that of its thread, so that it begins there.
+            // The host measures its thread's time, so it begins there.
             beside = Some(thread::spawn(move || {
                 let watched = prepared.watch(others.beside(), undo, log);
                 let mut host = watched
@@ -92,12 +93,12 @@ impl Run {
             }));
         });
         ended.store(true, Ordering::Relaxed);
-        // The others have their cpus again before anything is said.
+        // The others get their cpus back before anything is printed.
         let watched = beside.map(JoinHandle::join);
         let freed = live::regions::free_left_behind(&places);
         let status =
             status.map_err(|error| Failure::work(format!("cannot run {}: {error}", program.to_string_lossy())))?;
-        // The program has run: nothing that goes wrong from here on changes how it ended.
+        // The program has run: errors from here on do not change its exit status.
         match watched {
             Some(Ok(Some((Ok(mut report), done)))) => {
                 report.recovered_threads += recovered;
@@ -147,9 +148,9 @@ struct Others {
 }
 
 impl Others {
-    /// Numbers are of processes, all else is the name of a program.
+    /// Numbers are process ids; everything else is the name of a program.
     ///
-    /// Errors: there is no such process now.
+    /// Error: no such process exists now.
     fn of(asked: &[String]) -> Result<Others, Failure> {
         let mut here = Here::new(None);
         let mut others = Others {

@@ -1,4 +1,4 @@
-//! A program whose threads are kept under chosen caches, and the ways to place them measured beside each other.
+//! A program whose threads are kept under chosen caches, and a comparison of the ways to place them.
 
 use std::ffi::{OsStr, OsString};
 use std::iter::once;
@@ -19,11 +19,11 @@ use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::verbs::Done;
 
-/// Between two looks at a program's threads: at first, after each new thread, and at most.
+/// The time between two checks for a program's threads: at first, after each new thread, and at most.
 const SOON: Duration = Duration::from_micros(200);
 const LATE: Duration = Duration::from_millis(20);
 
-/// Linux's own placement, among the ways that are measured.
+/// Linux's own placement, among the measured ways.
 const UNPLACED: &str = "unplaced";
 
 impl Run {
@@ -63,7 +63,7 @@ impl Run {
             Some(rounds) => (self.measure(&placement, rounds)?, 0),
         };
         outcome.exit_code = Some(code);
-        // The file may be of another program, or of the same one by another name.
+        // The file may be for another program, or for the same one under another name.
         let words = self.command.iter().map(|word| word.to_string_lossy());
         outcome.program = results::command_line(words);
         let text = if console.json() {
@@ -76,7 +76,7 @@ impl Run {
                 .trim_start()
                 .to_string()
         };
-        // What was asked for is the table.
+        // The user asked for the table.
         let put = match (outcome.measured.is_empty(), &self.report) {
             (false, None) => console.text(&text),
             _ => self.put(console, report, &text, outcome.placed == 0),
@@ -87,7 +87,7 @@ impl Run {
         Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
     }
 
-    /// Runs the program in its user's sight.
+    /// Runs the program visibly to its user.
     fn placed_run(&self, placement: &Placement, way: &PlacementWay) -> Result<(PlacedRun, i32), Failure> {
         let mut supervisor =
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
@@ -100,7 +100,7 @@ impl Run {
         Ok((outcome, started::code(status)))
     }
 
-    /// Runs the program in each way, in turns. It reads nothing, and what it prints is dropped.
+    /// Runs the program in each way, in turns. It reads nothing, and its output is discarded.
     fn measure(&self, placement: &Placement, rounds: u32) -> Result<PlacedRun, Failure> {
         for way in &placement.ways {
             may_have(placement, way)?;
@@ -118,7 +118,7 @@ impl Run {
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
         let mut best = PlacedRun::default();
         for round in 0..rounds as usize {
-            // Each round begins with another way: what comes first in all of them would bear what changes over the rounds.
+            // Each round begins with another way: a fixed first one would bear all changes over the rounds.
             for at in 0..ways.len() {
                 let at = (at + round) % ways.len();
                 let way = at.checked_sub(1).map(|at| &placement.ways[at]);
@@ -133,7 +133,7 @@ impl Run {
         Ok(best)
     }
 
-    /// One run: nanoseconds from its start to its end. A signal that ends us ends the program.
+    /// One run: nanoseconds from its start to its end. A signal that ends this process ends the program.
     fn timed(
         &self,
         supervisor: &mut Supervisor,
@@ -162,7 +162,7 @@ impl Run {
     }
 }
 
-/// The thread that places those of a program while it runs.
+/// The thread that places a program's threads while it runs.
 struct Beside {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<PlacedRun>,
@@ -225,7 +225,7 @@ fn read(file: &Path) -> Result<Placement, Failure> {
     Ok(placement)
 }
 
-/// What is wrong with a number, without the names of types.
+/// A parser's message about a number, without the names of types.
 fn in_words(message: &str) -> String {
     let is_number = ["u32", "u64"]
         .iter()
@@ -241,7 +241,7 @@ fn in_words(message: &str) -> String {
     }
 }
 
-/// Whether this process may use the cpus of a way: those that it starts may use no others.
+/// Checks that this process may use the cpus of a way, since its children may use no others.
 fn may_have(placement: &Placement, way: &PlacementWay) -> Result<(), Failure> {
     let Ok(allowed) = affinity::allowed(None) else {
         return Ok(());

@@ -18,7 +18,7 @@ use crate::verbs::model::HOST;
 const NAMES: usize = 11;
 
 impl Run {
-    /// Runs the program and has its thread go where its data is cached.
+    /// Runs the program and moves its thread to the cache of its data.
     pub fn follow_data(&self, console: &mut Console, policy: &Name) -> Done {
         let (program, arguments) = self
             .command
@@ -40,7 +40,7 @@ impl Run {
         let move_ns =
             following::move_ns(Command::new("true"), &domains, closing, !self.let_cpus_sleep).map_err(Failure::work)?;
         let bounds = match wants_bounds {
-            // Sizes and stays that gain are simulated on the machine as it was probed last, with the time of a move here.
+            // The sizes and stays that gain are simulated on the machine as last probed, with the time of a move here.
             true => {
                 let mut machine = load(HOST)?;
                 machine.regions = Some(machine::Regions {
@@ -76,7 +76,7 @@ impl Run {
             error => Failure::work(format!("{}: {error}", program.to_string_lossy())),
         })?;
         let code = report.exit_code.unwrap_or(1);
-        // The program has run: nothing that goes wrong from here on changes how it ended.
+        // The program has run: errors from here on do not change its exit status.
         if let Err(failure) = self.say_followed(console, place, &report) {
             failure.report();
         }

@@ -1,4 +1,4 @@
-//! The program, started with the run-time and waited for.
+//! Starts the program with the run-time, and waits for it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
@@ -15,25 +15,25 @@ use sys::supervise::Supervisor;
 use super::named::Named;
 use crate::failure::Failure;
 
-/// The run-time, where `DOMICILE_PRELOAD` does not name it.
+/// The run-time, unless `DOMICILE_PRELOAD` names it.
 const NAME: &str = "libdomicile_preload.so";
 /// The names of the folders by which this process and the run-time communicate.
 pub const FOLDER: &str = "run";
 const ENVIRONMENT: &str = "DOMICILE_PRELOAD";
-/// Beside the executable: after `make install`, and in the folder that cargo builds in.
+/// Relative to the executable: after `make install`, and in cargo's output folder.
 const PLACES: [&str; 2] = ["../lib/domicile", "."];
 
 pub struct Start<'a> {
     pub command: &'a OsStr,
     pub arguments: &'a [OsString],
-    /// Variables that the program gets beside those of this process.
+    /// Variables that the program gets in addition to this process's own.
     pub environment: Vec<(&'static str, String)>,
     pub children: bool,
-    /// None where pages get homes.
+    /// None if pages get homes.
     pub colors: Option<Colors>,
-    /// The same for the program's own use of the library, as the environment has them.
+    /// The same for the program's own use of the library, in the environment's syntax.
     pub forced: Option<String>,
-    /// Empty where the program's loops say what it has.
+    /// Empty if the program's loops declare their data.
     pub plan: Plan,
     /// Instead of a plan.
     pub directed: Option<Directed>,
@@ -44,15 +44,15 @@ pub struct Start<'a> {
 /// How the program ended.
 pub struct Ended {
     pub code: i32,
-    /// Of each process that is the program.
+    /// Reports of each process that runs the program.
     pub reports: Vec<Report>,
-    /// Faults of other reports.
+    /// Errors in other reports.
     pub notes: Vec<String>,
 }
 
 impl Start<'_> {
     pub fn run(self, program: &Program, named: Named) -> Result<Ended, Failure> {
-        // From here on whatever asks us to end is the program's to answer: the folder is never left behind.
+        // From here on, requests to end go to the program: the folder is always removed.
         let mut supervisor =
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
         let folder = Folder::make(FOLDER)
@@ -94,7 +94,7 @@ impl Start<'_> {
         }
         let cannot = failed(&format!("cannot run {}", self.command.to_string_lossy()));
         let status = supervisor.run(command).map_err(cannot)?;
-        // The program has run: nothing that goes wrong from here on changes how it ended.
+        // The program has run: errors from here on do not change its exit status.
         let (mut reports, mut notes) = (Vec::new(), Vec::new());
         match std::fs::read_dir(&slate) {
             Ok(entries) => {
@@ -115,7 +115,7 @@ impl Start<'_> {
     }
 }
 
-/// The library before those that are loaded anyway.
+/// The library, before those that are loaded anyway.
 pub fn preloads(library: &Path, before: Option<&str>) -> String {
     match before {
         Some(before) => format!("{}:{before}", library.display()),
@@ -143,7 +143,7 @@ pub fn runtime() -> Result<PathBuf, Failure> {
     })
 }
 
-/// `LD_PRELOAD` is a list of files between spaces or colons: other paths go by a link.
+/// `LD_PRELOAD` lists files separated by spaces or colons: a path that contains them needs a link.
 pub fn preloadable(path: PathBuf, folder: &Path) -> Result<PathBuf, Failure> {
     if !path.to_string_lossy().contains([' ', ':', '\u{fffd}', '$']) {
         return Ok(path);
@@ -154,7 +154,7 @@ pub fn preloadable(path: PathBuf, folder: &Path) -> Result<PathBuf, Failure> {
     Ok(link)
 }
 
-/// The exit status as a shell has it.
+/// The exit status as in a shell.
 pub fn code(status: ExitStatus) -> i32 {
     status
         .code()

@@ -1,5 +1,5 @@
-//! The program in ways of the last cache, where there are no colors: all of its threads have what its private slots come to, and
-//! nobody else has. No run-time is loaded, and no page moves.
+//! The program in ways of the last cache, where there are no colors: all of its threads get the ways of its private
+//! slots exclusively. No run-time is loaded, and no page moves.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
@@ -15,9 +15,9 @@ use crate::failure::Failure;
 
 /// Runs a command to its end, in ways for the private slots of a plan.
 ///
-/// Errors: there are not so many ways, or the kernel refuses; the program was not started then.
+/// Errors: there are not that many ways, or the kernel refuses; the program was not started then.
 pub fn run(instead: &Instead, plan: &Plan, command: &OsStr, arguments: &[OsString]) -> Result<Run, Failure> {
-    // From here on whatever asks us to end is the program's to answer: the ways are always given back.
+    // From here on, requests to end go to the program: the ways are always given back.
     let mut supervisor =
         Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
     console::note(format_args!("note: {}", instead.note()));
@@ -44,7 +44,7 @@ pub fn run(instead: &Instead, plan: &Plan, command: &OsStr, arguments: &[OsStrin
         bytes: slot.as_ref().map_or(0, WaySlot::bytes),
         caches: caches.collect(),
     };
-    // The program has run: nothing that goes wrong from here on changes how it ended.
+    // The program has run: errors from here on do not change its exit status.
     if let Some(Err(error)) = slot.map(WaySlot::free) {
         console::warn(format_args!(
             "the ways were not given back: {error}; the next program that takes some gives them back"
@@ -57,8 +57,8 @@ pub fn run(instead: &Instead, plan: &Plan, command: &OsStr, arguments: &[OsStrin
     })
 }
 
-/// A slot with this thread in it. What a thread starts is in its group from the first instruction on, so that none of the
-/// program's can be missed; this one waits meanwhile and takes no cache from it.
+/// A slot with this thread in it. A thread's children are in its group from the first instruction on, so none of the
+/// program's threads can be missed; this thread waits meanwhile and takes no cache from it.
 fn in_ways(instead: &Instead, bytes: u64) -> Result<WaySlot, WaysError> {
     let this = sys::affinity::this_thread();
     let cpus = sys::affinity::allowed(None).map_err(|_| WaysError::NoCpus)?;

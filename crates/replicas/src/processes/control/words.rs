@@ -1,4 +1,4 @@
-//! Which word of the shared pages says what. All processes that share them agree on it, of whatever program they are.
+//! The meaning of each word of the shared pages. All processes that share them agree on it, whatever their programs.
 
 use super::COPIES;
 
@@ -19,7 +19,7 @@ pub const COUNT: usize = 9;
 pub const NODE_OF: usize = 64;
 pub const FILLED: usize = NODE_OF + COPIES;
 
-/// For each process that may be attached, a slot of so many words.
+/// For each process that may be attached, a slot of this many words.
 const SLOTS: usize = 256;
 const OF_SLOT: usize = 4;
 
@@ -31,8 +31,8 @@ pub fn place(slot: usize, word: usize) -> usize {
     SLOTS + slot * OF_SLOT + word
 }
 
-/// The word of a slot's owner: a process, and which of those that had the slot it is. So a slot that has another owner by now, be
-/// it the same process again, is another word.
+/// The word of a slot's owner: a process, and a count of the slot's owners. So the word differs for each new owner of a
+/// slot, even if it is the same process again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(pub u32);
 

@@ -7,10 +7,11 @@ use crate::reproduce::Reproduction;
 use crate::traces::streams::{Replayed, Run};
 use crate::traces::{Bar, Traces};
 
-/// Percent of a run's time that are nothing within one recording; recordings show what is nothing from one to the next.
+/// Percent of a run's time that do not count within one recording; the spread over recordings shows what is
+/// significant.
 const NOTHING: f64 = 0.05;
 
-/// Percent by which misses of one recording are shorter at least, where they are called so.
+/// The least percentage by which misses of one recording count as shorter.
 const SHORTER: f64 = 1.0;
 
 /// The bars of an item over one workload's stream.
@@ -39,7 +40,7 @@ impl Stand<'_> {
         names.iter().map(|name| value(name)).collect()
     }
 
-    /// Whether a claim holds in this workload, with its figures; nothing where a bar is missing.
+    /// The truth of a claim in this workload, with its figures; none if a bar is missing.
     fn holds(&self, kind: &Kind) -> Option<(bool, String)> {
         Some(match kind {
             Kind::Faster { of, others } | Kind::Unbeaten { of, others, .. } => {
@@ -85,13 +86,13 @@ impl Stand<'_> {
     }
 }
 
-/// Whether a measure is inconsistent: it fell short in some workloads, and not in others.
+/// Returns true if a measure is inconsistent: it fell short in some workloads, and not in others.
 fn inconsistent(each: &[bool]) -> bool {
     each.contains(&true) && each.contains(&false)
 }
 
 impl Reproduction<'_> {
-    /// What a recording says of a claim about bars: of each workload by itself, or of all together.
+    /// The outcome of a claim about bars in a recording: for each workload, or for all together.
     pub(super) fn of_bars(
         &mut self,
         traces: &Traces,
@@ -131,7 +132,7 @@ impl Reproduction<'_> {
         Some(Stand { traces, replayed })
     }
 
-    /// Whether a bar gains more over another here than in another item.
+    /// Returns true if a bar gains more over another here than in another item.
     fn gains_more(
         &mut self,
         here: &Traces,

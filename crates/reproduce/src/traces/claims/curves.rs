@@ -1,4 +1,4 @@
-//! Claims about curves, which are read off a workload's stream.
+//! Claims about curves, which are properties of a workload's stream.
 
 use super::{Claim, Judged, Kind, listed};
 use crate::paper::Item;
@@ -6,7 +6,7 @@ use crate::reproduce::Reproduction;
 use crate::traces::{Curve, Traces, rows};
 
 impl Reproduction<'_> {
-    /// What a recording says of a claim about curves; nothing where one of them is missing.
+    /// The outcome of a claim about curves in a recording; none if one of them is missing.
     pub(super) fn of_curves(
         &mut self,
         item: &Item,

@@ -1,6 +1,6 @@
-//! Which files of a folder are a trace: one a thread (or a core), as DynamoRIO's post-processing leaves them.
+//! The files of a folder that are a trace: one for each thread (or core), as DynamoRIO's post-processing leaves them.
 //!
-//! The folder may be `trace` itself, the one that has `trace` and `raw` in it, or one with a folder for each window.
+//! The folder may be `trace` itself, the one that contains `trace` and `raw`, or one with a folder for each window.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,14 +12,14 @@ use super::source::{Described, FORMAT, named};
 use crate::block::FILE_MAGIC;
 use crate::error::{Place, TraceError};
 
-/// The folder within a recording's that has what can be read, and that of what cannot.
+/// The folder in a recording's that contains the readable files, and the one of the unreadable files.
 const TRACE: &str = "trace";
 const RAW: &str = "raw";
-/// Folders that DynamoRIO makes and in which there is no trace.
+/// Folders that DynamoRIO makes without a trace.
 const OTHER_FOLDERS: [&str; 4] = [RAW, "aux", "kernel.raw", TRACE];
 const WINDOW: &str = "window.";
 
-/// Odd files and recordings that are named.
+/// How many odd files and recordings are named.
 const NAMED: usize = 20;
 
 /// The files of a trace.
@@ -27,7 +27,7 @@ const NAMED: usize = 20;
 pub struct Folder {
     /// Those of each window, which come one after the other.
     pub windows: Vec<Vec<Described>>,
-    /// Names of what else is in the folder.
+    /// Names of everything else in the folder.
     pub others: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl Folder {
             if !belongs(&name) {
                 continue;
             }
-            // Neither files that wait for a writer nor files that the system hides are opened.
+            // Neither fifos nor hidden files are opened.
             if !path.is_file() || name.starts_with('.') {
                 self.others.push(name);
                 continue;
@@ -92,7 +92,7 @@ impl Folder {
         Ok(())
     }
 
-    /// A number of a thread is one thread's in all windows. Within one folder, files of the same number are of two threads,
+    /// A thread number means one thread in all windows. Within one folder, files of the same number are of two threads,
     /// one of which ended before the other began.
     fn tell_threads_apart(&mut self) {
         let mut spaces = 0;
@@ -166,7 +166,7 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// True if it is a trace that was imported or recorded before: these may be called `.trace`, too.
+/// True if it is one of our traces, imported or recorded before: these may be called `.trace`, too.
 fn is_ours(path: &Path) -> bool {
     let mut first = [0; FILE_MAGIC.len()];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut first));

@@ -8,18 +8,18 @@ pub enum Kind {
     Data(Op),
     /// An instruction that was fetched and executed.
     Fetch,
-    /// Up to eight instructions that follow the one before.
+    /// Up to eight instructions after the previous one.
     Bundle,
     /// One more round of a repeated string instruction: executed, not fetched, not counted.
     Round,
-    /// A fetch, or a round of the instruction before if that has the same address.
+    /// A fetch, or a round of the previous instruction if that has the same address.
     MaybeFetch,
     Thread,
     Exit,
     Pid,
     Header,
     Marker,
-    /// Known, and nothing that a program touches: encodings, cache flushes, prefetches of instructions and by hardware.
+    /// Known, without an access of the program: encodings, cache flushes, prefetches of instructions and by hardware.
     Passed,
     Unknown,
 }

@@ -5,11 +5,10 @@
 //! size (2) and address (8). The first record of a file is a header. Traces of 64-bit programs are
 //! read: a file, of one thread or of several interleaved, or a folder of files, each of a thread or of a core.
 //!
-//! Instructions become fetches and give the data references after them their program counter.
-//! Prefetches of data, for reading or for writing, become prefetches; those of instructions, cache flushes,
-//! instruction encodings and most markers are passed over. The kernel's work for the program is left out and counted.
-//! Windows, and the end of a filtered part, become events. Parts that the recorder left out, and unknown records, are noted in the
-//! header ([`crate::Gaps`]).
+//! Instructions become fetches and give the data references after them their program counter. Prefetches of data, for
+//! reading or for writing, become prefetches; those of instructions, cache flushes, instruction encodings and most
+//! markers are skipped. The kernel's work for the program is left out and counted. Windows, and the end of a filtered
+//! part, become events. The header notes parts that the recorder left out, and unknown records ([`crate::Gaps`]).
 
 mod folder;
 mod kind;

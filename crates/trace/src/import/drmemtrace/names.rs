@@ -1,6 +1,6 @@
 //! Names that DynamoRIO gives to files.
 
-/// Files that it puts beside a trace: their names, or what these begin with.
+/// Files that it puts beside a trace: their names, or prefixes.
 const BESIDE: [&str; 6] = [
     "serial_schedule.bin",
     "cpu_schedule.bin",
@@ -10,19 +10,19 @@ const BESIDE: [&str; 6] = [
     "v2p.textproto",
 ];
 
-/// How the names of its traces end.
+/// The suffixes of its traces.
 const TRACES: [&str; 4] = [".trace", ".trace.gz", ".trace.zip", ".trace.lz4"];
 
-/// Folders in which there is no trace, of its own and of those who pack folders.
+/// Folders without a trace, its own and those of archivers.
 const FOLDERS: [&str; 4] = ["raw", "aux", "kernel.raw", "__MACOSX"];
 
-/// True if a file, or an archive's member, may be of a trace, by its name.
+/// True if, by its name, a file or an archive's member may be part of a trace.
 pub fn belongs(name: &str) -> bool {
     let (folders, last) = name.rsplit_once('/').unwrap_or(("", name));
     !BESIDE.iter().any(|beside| last.starts_with(beside)) && !folders.split('/').any(|folder| FOLDERS.contains(&folder))
 }
 
-/// True if its name says that it is a trace: if it then is none, that is an error and no odd file.
+/// True if its name claims that it is a trace: if it is not, that is an error and no odd file.
 pub fn is_called_trace(name: &str) -> bool {
     TRACES.iter().any(|end| name.ends_with(end))
 }

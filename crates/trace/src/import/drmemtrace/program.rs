@@ -1,4 +1,4 @@
-//! The program that records are of: its threads and processes, put together from one file or from many.
+//! The recorded program: its threads and processes, assembled from one file or from many.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::writer::Writer;
 /// Versions of the format are small numbers.
 const VERSION_BOUND: u64 = 1000;
 
-/// The first address of the kernel's half, on all processors that there are traces of.
+/// The first address of the kernel's half, on all supported processors.
 const KERNEL_HALF: u64 = 1 << 63;
 
 /// A record: its type, its size, and an address, a number or the lengths of instructions.
@@ -48,7 +48,7 @@ impl Record {
     }
 }
 
-/// Why a record cannot be taken.
+/// Why a record is refused.
 pub enum Fault {
     /// It is wrong itself.
     Record(String),
@@ -70,21 +70,21 @@ impl From<String> for Fault {
 /// The state of reading one file.
 #[derive(Default)]
 pub struct Stream {
-    /// Threads of the same number are one where this is the same.
+    /// Threads of the same number are the same thread if this is equal.
     space: usize,
-    /// True if a later file has the same thread again.
+    /// True if a later file continues the same thread.
     goes_on: bool,
-    /// The window that the file is of, where its place says so.
+    /// The window of the file, if its folder shows it.
     window: Option<u64>,
     file_type: u64,
     /// The thread of the present records.
     now: Option<usize>,
     /// The process named last.
     pid: u64,
-    /// True while the kernel works for no thread: it changes from one to another, or serves a device.
+    /// True while the kernel works for no thread: it switches between threads, or serves a device.
     switches: bool,
     interrupts: u32,
-    /// True if filtering has ended, for all threads of a file of one core, and the window in which it is.
+    /// True if filtering has ended, for all threads of a file of one core, and the current window.
     counts: bool,
     reached: Option<u64>,
 }
@@ -111,11 +111,11 @@ struct Doer {
     /// The address of the instruction after the last one.
     after: u64,
     window: Option<u64>,
-    /// The window from which on the end of its filtering is in its stream.
+    /// The first window in which its stream contains the end of its filtering.
     counted: Option<u32>,
     /// True if the kernel works for it.
     in_call: bool,
-    /// True if its last instruction was one of the kernel, by its address and not by markers.
+    /// True if, by its address and not by markers, its last instruction was the kernel's.
     in_kernel: bool,
 }
 
@@ -192,8 +192,8 @@ impl Program {
         Ok(())
     }
 
-    /// A file begins, or another within one: no statement about the one before holds. If a file is of one core,
-    /// it is only the begin of another thread's part.
+    /// A file begins, or another within one: nothing about the previous one holds. If a file is of one core, it is only
+    /// the beginning of another thread's part.
     fn begin(&mut self, version: u64, stream: &mut Stream) -> Result<(), Fault> {
         if stream.file_type & filetype::CORE_SHARDED == 0 {
             *stream = Stream::new(stream.space, stream.goes_on, stream.window);
@@ -235,7 +235,7 @@ impl Program {
         Ok(())
     }
 
-    /// The thread of the present records is in a window. Each buffer of the recorder says so again.
+    /// The thread of the present records is in a window. Each buffer of the recorder repeats that.
     fn window(&mut self, number: u64, stream: &mut Stream, writer: &mut Writer) -> Result<(), Fault> {
         let doer = self.now(stream)?;
         if doer.window == Some(number) || doer.is_idle() {
@@ -265,13 +265,13 @@ impl Program {
         Ok(writer.event(thread, Event::Counted { index })?)
     }
 
-    /// True if markers say that the kernel works.
+    /// True if, by the markers, the kernel works.
     fn is_told_kernel(&mut self, stream: &mut Stream) -> Result<bool, Fault> {
         Ok(stream.switches || stream.interrupts > 0 || self.now(stream)?.in_call)
     }
 
-    /// An instruction at `pc` comes: whether it is one of the kernel. A trace may begin within the kernel, before any marker;
-    /// then its addresses tell.
+    /// An instruction at `pc` comes: returns whether it is the kernel's. A trace may begin within the kernel, before
+    /// any marker; then its addresses decide.
     fn comes(&mut self, pc: u64, stream: &mut Stream) -> Result<bool, Fault> {
         let told = self.is_told_kernel(stream)?;
         let doer = self.now(stream)?;
@@ -285,7 +285,7 @@ impl Program {
 
     fn fetch(&mut self, pc: u64, size: u16, stream: &mut Stream, writer: &mut Writer) -> Result<(), Fault> {
         self.now(stream)?.after = pc.wrapping_add(u64::from(size));
-        // Without a size it merely says to which instruction the data belongs.
+        // Without a size it only states the instruction of the following data.
         if self.comes(pc, stream)? {
             self.tally.fetched_in_kernel(u64::from(size > 0));
             return Ok(());
@@ -338,7 +338,7 @@ impl Program {
         Ok(writer.push(thread, reference)?)
     }
 
-    /// The thread has ended. If it has not, because a file of a later window has it too, its stream goes on.
+    /// The thread has ended. If a file of a later window continues it, its stream continues.
     fn exit(&mut self, stream: &mut Stream, writer: &mut Writer) -> Result<(), Fault> {
         let doer = self.now(stream)?;
         let (space, tid, idle) = (stream.space, doer.tid, doer.is_idle());
@@ -384,7 +384,7 @@ impl Program {
         Ok(&mut self.doers[number])
     }
 
-    /// Its number in the trace. It enters the tables when it first does something: by then its process is known.
+    /// Its number in the trace. It enters the tables at its first action: by then its process is known.
     fn id(&mut self, stream: &mut Stream, writer: &mut Writer) -> Result<ThreadId, Fault> {
         let doer = self.now(stream)?;
         if let Some(id) = doer.id {

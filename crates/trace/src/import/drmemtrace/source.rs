@@ -1,4 +1,4 @@
-//! Files of records, read together in the order of their timestamps.
+//! Files of records, merged in the order of their timestamps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,11 +14,11 @@ use crate::writer::Writer;
 
 pub const FORMAT: &str = "drmemtrace";
 
-/// Records of a file that is read alone, and of one of many, which are open at the same time, that are buffered.
+/// How many records are buffered of a file that is read alone, and of one of many that are open at the same time.
 const ALONE: usize = 1 << 12;
 const TOGETHER: usize = 1 << 9;
 
-/// Records in which a file has said its thread and its first time.
+/// By this record a file has named its thread and its first time.
 const FIRST: usize = 64;
 
 /// A file of records, as its first records describe it.
@@ -35,7 +35,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// `None`: the file does not begin as a trace does.
+    /// `None`: the file does not begin like a trace.
     pub fn new(path: &Path) -> Result<Option<Described>, TraceError> {
         let (mut records, left_out) = open(path)?;
         let mut described = Described {
@@ -70,7 +70,7 @@ impl Described {
         Ok(Source::new(records, Stream::new(self.space, self.goes_on, self.window)))
     }
 
-    /// An error, with the name of the file that it is of.
+    /// Adds the file's name to an error.
     fn named(&self, error: TraceError) -> TraceError {
         named(&self.path, error)
     }
@@ -82,7 +82,7 @@ fn open(path: &Path) -> Result<(Records<12>, Vec<String>), TraceError> {
     Ok((Records::with_buffer(FORMAT, input, TOGETHER), left_out))
 }
 
-/// An error of one of several files, with its name.
+/// Adds the name of one of several files to an error.
 pub fn named(path: &Path, error: TraceError) -> TraceError {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     match error {
@@ -115,7 +115,7 @@ impl Source {
         }
     }
 
-    /// Takes records up to a time later than `until`, which is the answer, or to the end.
+    /// Takes records up to a time later than `until`, which is returned, or to the end.
     pub fn take(
         &mut self,
         until: Option<u64>,
@@ -157,14 +157,14 @@ impl Record {
         self.is_thread().then_some(self.value)
     }
 
-    /// A timestamp. The placeholder for none, on cores that begin with nothing to run, is none.
+    /// A timestamp. The placeholder on cores that begin idle does not count.
     fn time(&self) -> Option<u64> {
         (self.is_marker(marker::TIMESTAMP) && self.value != u64::MAX).then_some(self.value)
     }
 }
 
-/// Reads all files, always on with the one whose time is earliest. A file is open from its first time on to its end, so that
-/// there are as many open as threads lived at once.
+/// Reads all files, always continuing with the one whose time is earliest. A file is open from its first time to its
+/// end, so as many are open as threads lived at once.
 pub fn merge(files: &[Described], program: &mut Program, writer: &mut Writer) -> Result<(), TraceError> {
     let mut sources: Vec<Option<Source>> = files.iter().map(|_| None).collect();
     let begins = files

@@ -6,7 +6,7 @@ use super::kind::{VERSION, filetype};
 use crate::limits;
 use crate::model::{Chosen, Gaps, Header, KernelPart, Unknown};
 
-/// Different things that are not known. A file that has more is no trace, or its records begin elsewhere.
+/// The most different unknown kinds. A file with more is no trace, or its records begin elsewhere.
 const UNKNOWN: usize = 64;
 
 #[derive(Default)]
@@ -15,7 +15,8 @@ pub struct Tally {
     data: u64,
     kernel: KernelPart,
     unknown: BTreeMap<Strange, u64>,
-    /// Bits of the file types of files that are filtered to their end, and of those that may be up to a marker.
+    /// Bits of the file types of files that are filtered to their end, and of those that may be filtered up to a
+    /// marker.
     filtered: u64,
     filtered_at_first: u64,
     instructions_only: bool,
@@ -111,7 +112,7 @@ impl Tally {
     pub fn finish(self, other_files: Vec<String>, header: &mut Header) {
         let filtered = match (self.counted, self.filtered_at_first) {
             (false, at_first) => self.filtered | at_first,
-            // Files that do not say that filtering ends, where it does.
+            // Files without a mark for the end of filtering, if there is one.
             (true, 0) => 0,
             (true, _) => self.filtered,
         };

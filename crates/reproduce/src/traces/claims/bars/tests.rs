@@ -1,8 +1,8 @@
-//! Claims of a made-up item, each held and not held.
+//! Claims of a fictitious item, each held and not held.
 
 use super::*;
 
-/// Bars A, B and C of a made-up item, with their runs.
+/// Bars A, B and C of a fictitious item, with their runs.
 fn held(claim: &str, runs: [Run; 3]) -> bool {
     let text = format!(
         "machine = \"flash-cc-numa\"\npage_us = 350\nworkloads = [\"engineering\"]\nmeasures = []\n\
