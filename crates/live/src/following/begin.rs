@@ -144,7 +144,8 @@ impl Host {
             awake.keep(true);
         }
         self.switch_ns = self.measure_touches(pages, true)?.0;
-        self.clock.around_ns = self.measure_touches(pages, false)?.1;
+        let around_ns = self.measure_touches(pages, false)?.1;
+        self.clock.measured(around_ns);
         self.closed.open_all();
         self.image.change(&self.traced, task, &mut self.closed)?;
         self.settle()?;
