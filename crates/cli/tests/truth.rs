@@ -109,6 +109,7 @@ fn small_pairs_are_measured_and_predicted() {
     ];
     let taken = house::json(&[&["truth", &list, "--keep", &keep], &taken[..]].concat());
     assert_eq!(taken[0]["about"]["machine"], "westmere-x5660");
+    assert_ne!(taken[0]["pairs"][0]["predicted"], result["pairs"][0]["predicted"]);
     assert_eq!(taken[0]["about"]["rounds"], result["about"]["rounds"]);
     assert_eq!(taken[0]["pairs"][0]["measured"], result["pairs"][0]["measured"]);
     let clock = [

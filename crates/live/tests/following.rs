@@ -47,6 +47,7 @@ fn eager(domains: Vec<CacheDomain>, closing: Closing) -> Asked {
         // Phases are so short that a touch must count as little.
         "fault=100",
         "alone=2",
+        "steady=0",
     ];
     Asked {
         policy: "regions".parse().unwrap(),

@@ -43,6 +43,8 @@ pub struct Following {
     pub switch_ns: Option<u64>,
     /// `None`: not measured.
     pub bounds: Option<Bounds>,
+    /// Regions that were left for less belong together, however short stays may be.
+    pub idle_least_ns: u64,
     /// True if they were measured for this run, rather than before.
     pub just_measured: bool,
 }

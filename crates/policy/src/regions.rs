@@ -3,7 +3,7 @@
 //!
 //! From the lowest up: [`partition`] has the region of each page, and the kind of each region; [`phase`] finds regions by the
 //! touches of a short while; [`working_set`] estimates the part of a region that is in use; [`balance`] gives regions caches;
-//! [`conditions`] decide if that pays; [`scheduler`] is the policy, which does all of it in turn. [`pairing`] gives whole
+//! [`conditions`] decide if that pays; [`scheduler`] is the policy, which does all of it in turn; [`rest`] decides when. [`pairing`] gives whole
 //! processes caches, by the same balancer.
 
 pub mod balance;
@@ -15,6 +15,7 @@ pub(crate) mod params;
 pub mod partition;
 pub mod phase;
 mod report;
+mod rest;
 pub(crate) mod scheduler;
 mod space;
 mod switches;

@@ -451,3 +451,35 @@ proptest! {
         }
     }
 }
+
+/// The same pages in the same caches, whatever the regions' numbers; not two pages that exchange their caches.
+#[test]
+fn fingerprints_differ_where_pages_have_other_caches() {
+    let spread = |caches: &[u32], backwards: bool| {
+        let count = caches.len() as u32;
+        let mut partition = Partition::default();
+        let mut order: Vec<u32> = (0..count).collect();
+        if backwards {
+            order.reverse();
+        }
+        for &index in &order {
+            let number = u64::from(index);
+            partition.meet(index, Page { space: 0, number });
+        }
+        for index in order {
+            let region = partition.region_of(index).expect("the page is known");
+            partition.set_kind(region, Kind::Local(caches[index as usize]));
+        }
+        partition.fingerprint()
+    };
+    let caches = [0, 0, 1, 1, 2, 2];
+    assert_eq!(spread(&caches, false), spread(&caches, true));
+    for (a, b) in [(0, 2), (1, 3), (2, 5), (0, 5)] {
+        let mut exchanged = caches;
+        exchanged.swap(a, b);
+        assert_ne!(spread(&caches, false), spread(&exchanged, false), "{a} {b}");
+    }
+    assert_ne!(spread(&caches, false), spread(&[0, 0, 1, 1, 2, 1], false));
+    // No page has a cache of its own.
+    assert_eq!(pages(6).fingerprint(), pages(9).fingerprint());
+}

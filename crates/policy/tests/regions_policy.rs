@@ -446,9 +446,9 @@ fn phases_take_no_more_than_their_cost() {
     assert_eq!(spent("cost=1"), (0, 0));
 }
 
-/// Phases that find each page in the cache it had come more and more seldom, where that is asked for; others come as before.
+/// Phases that find the regions unchanged become rare with `steady`; a change brings them back.
 #[test]
-fn phases_that_find_regions_as_they_were_come_seldom_where_that_is_asked_for() {
+fn phases_that_find_regions_unchanged_become_rare_with_steady() {
     let phases = |sets: &[&str], then: &[Range<u64>]| {
         let (mut scene, ..) = Scene::spread(sets);
         scene.run(&TWO, 1101..40_101, 35);

@@ -320,7 +320,7 @@ pub fn described(machine: &Machine) -> Following {
     Following {
         switch_ns: machine.regions.map(|regions| regions.switch_ns as u64),
         bounds: machine.regions.and_then(|regions| regions.gains).map(bounds),
-        just_measured: false,
+        ..Following::default()
     }
 }
 

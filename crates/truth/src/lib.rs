@@ -347,9 +347,7 @@ fn next_of<'a, T>(next: &AtomicUsize, of: &'a [T]) -> Option<(usize, &'a T)> {
 fn about(asked: &Asked) -> TruthAbout {
     let measured = asked.measured.map(|before| before.about.clone());
     let mut about = measured.unwrap_or_else(|| at_hand(asked.rounds));
-    if let Some((name, _)) = asked.machine {
-        about.machine = name.to_string();
-    }
+    about.machine = asked.machine.map_or(String::new(), |(name, _)| name.to_string());
     about
 }
 

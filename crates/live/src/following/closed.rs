@@ -32,7 +32,7 @@ pub struct Closed {
     stale: BTreeSet<u64>,
     /// All keys are in use: pages without one are open.
     scarce: bool,
-    /// Moves of the thread that were made since pages or mappings changed last. A program whose regions are found goes
+    /// Moves of the thread that were made since pages or mappings last changed. A program whose regions have been found goes
     /// between the same cpus thousands of times in a second.
     moves: Vec<Move>,
     /// The move that is under way.
@@ -50,16 +50,16 @@ struct Move {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Moving {
-    /// There is none, or other pages change with it.
+    /// There is none, or pages change at the same time.
     #[default]
     No,
-    /// It is the first from there; its changes are kept.
+    /// The first move from there to the thread's cpu: its changes are recorded.
     New(Option<u32>),
     /// This one of [`Closed::moves`].
     Known(usize),
 }
 
-/// More moves than this are forgotten: a process of few threads goes between few cpus.
+/// All moves are forgotten where there would be more.
 const MOVES: usize = 64;
 
 impl Closed {
@@ -108,13 +108,13 @@ impl Closed {
             .extend(self.have.keys().filter(|page| !self.pages.contains_key(page)));
     }
 
-    /// Pages or mappings change, so that no move is known any more.
+    /// Pages or mappings change, so that known moves no longer hold.
     pub fn forget_moves(&mut self) {
         self.moves.clear();
         self.end_move();
     }
 
-    /// The move under way is made page by page.
+    /// The move under way falls back to a check of each page.
     fn end_move(&mut self) {
         if let Moving::Known(_) = std::mem::take(&mut self.moving) {
             self.doubt_side();
@@ -252,12 +252,17 @@ impl Closed {
         }
         match moving {
             _ if lost => self.moves.clear(),
-            Moving::New(from) if self.moves.len() < MOVES => self.moves.push(Move {
-                from,
-                to: self.side,
-                ranges: ranges.clone(),
-                have: self.have.clone(),
-            }),
+            Moving::New(from) => {
+                if self.moves.len() == MOVES {
+                    self.moves.clear();
+                }
+                self.moves.push(Move {
+                    from,
+                    to: self.side,
+                    ranges: ranges.clone(),
+                    have: self.have.clone(),
+                });
+            }
             _ => {}
         }
         Ok(ranges)

@@ -14,12 +14,12 @@ const PERIOD_US: u64 = 4_000_000;
 /// Times that a page comes alone in a phase that sees a thousand changes from one region to another, and not one or two: in the first
 /// one many do, before their regions are found.
 const ALONE: u64 = 8;
-/// Regions left for less than so many touches belong together. The time of a touch is subtracted as it was measured, and one touch
-/// differs from the next: a page of the region in use then seems to be of another.
+/// Regions left for less than so many touches belong together. The time of a touch is subtracted, but only on average: a page of the region
+/// in use may otherwise seem to belong to another.
 const IDLE_TOUCHES: u64 = 4;
 
-/// Doublings of the rest between phases while these find the regions as they were. In a phase the thread stays on one cpu, and phases
-/// are long here.
+/// The rest between phases is doubled up to this many times while phases find the regions unchanged. In a phase the thread stays on one
+/// cpu, and phases are long here.
 const STEADY: u64 = 4;
 
 /// Per mille of the time from one phase to the next that a phase takes here.
@@ -54,15 +54,11 @@ impl Host {
         };
         let touch_ns = set("fault").unwrap_or(self.switch_ns.max(1));
         let period_us = set("period").unwrap_or(PERIOD_US);
-        let of_bounds = asked.bounds.map(|bounds| bounds.stay_least_ns.div_ceil(1000));
-        let stay_us = set("stay-least").filter(|&us| us > 0).or(of_bounds).unwrap_or(0);
-        let idle_us = (IDLE_TOUCHES * touch_ns).div_ceil(1000).max(stay_us);
         let mut settings = vec![
             format!("{of}.fault={touch_ns}"),
             format!("{of}.period={period_us}"),
             format!("{of}.share={}", share(&self.domains, touch_ns, period_us)),
             format!("{of}.alone={ALONE}"),
-            format!("{of}.idle={idle_us}"),
             format!("{of}.steady={STEADY}"),
         ];
         // Wrong ones are errors of the policy's.
@@ -82,6 +78,7 @@ impl Host {
             following: Following {
                 switch_ns: Some(self.switch_ns),
                 bounds: asked.bounds,
+                idle_least_ns: touch_ns.saturating_mul(IDLE_TOUCHES),
                 just_measured: asked.bounds.is_some(),
             },
         }));

@@ -62,12 +62,12 @@ pub const PARAMS: &[Param] = &[
         1,
         2,
     ),
-    param(
+    within(
         "steady",
-        "so often is the rest between phases doubled, at most, while threads follow regions and phases find them as they were (ours; the \
+        "the rest between phases is doubled up to this many times while threads follow regions and phases find them unchanged (ours; the \
          paper: 0)",
         "times",
-        0,
+        Range { least: 0, most: 16 },
         0,
     ),
     param(
@@ -231,9 +231,9 @@ impl Rules {
             phase_ns: ((u128::from(period_ns) * share / 1000) as u64).max(1),
             eager: settings.integer("eager"),
             alone: settings.integer("alone"),
-            steady: settings.integer("steady").min(16),
+            steady: settings.integer("steady"),
             cost: set("cost"),
-            idle_ns: set_ns("idle").unwrap_or(bounds.stay_least_ns),
+            idle_ns: set_ns("idle").unwrap_or(bounds.stay_least_ns.max(machine.idle_least_ns)),
             scan_ns: ns("scan"),
             bounds,
             from: match machine.bounds {

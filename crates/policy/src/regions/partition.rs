@@ -1,12 +1,11 @@
 //! The region of each page: each is in exactly one at any time (Lee12, section 2.1), and regions are of one of four
 //! kinds (section 3.3, figure 13).
 
-use std::hash::BuildHasher;
-
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::page::Page;
+use crate::random::Random;
 
 /// Number of a region; those of regions that are no more are used again.
 pub type RegionId = u32;
@@ -87,13 +86,13 @@ impl Partition {
         (0..).zip(&self.regions).filter(|(_, region)| !region.pages.is_empty())
     }
 
-    /// A number that stays the same while the same pages have the same caches.
+    /// A number that stays the same while the same pages have the same caches. Others give another number, but for a chance of 2^-64.
     pub fn fingerprint(&self) -> u64 {
         let mut sum = 0_u64;
         for (_, region) in self.regions() {
             if let Kind::Local(cache) = region.kind {
                 let pages = region.pages.iter();
-                let mixed = pages.map(|page| FxBuildHasher.hash_one((page, cache)));
+                let mixed = pages.map(|&page| Random::new(u64::from(page) << 32 | u64::from(cache)).number());
                 sum = mixed.fold(sum, u64::wrapping_add);
             }
         }

@@ -16,14 +16,10 @@ use crate::seam::{
     Accessed, Action, Interest, Nature, Observation, Placement, Policy, Prices, Tick, Touch, Touched, World,
 };
 use crate::settings::{PolicyError, Settings};
-use results::{RegionsMoment, RegionsSpent, RegionsVerdict};
+use results::{RegionsMoment, RegionsSpent};
 
-/// Phases follow each other this many times as fast while regions are being found.
-const EAGER: u64 = 8;
 /// A phase begins where this part of it may pass in faults.
 const LEAST: u64 = 8;
-/// The rest between phases from which nothing comes is doubled so often.
-const SELDOM: u32 = 4;
 
 #[derive(Default)]
 pub(super) struct Counts {
@@ -52,19 +48,19 @@ pub struct Regions {
     phase: Option<(u32, Phase)>,
     pub(super) alone: Alone,
     /// When each cpu's next phase begins.
-    next_phase_ns: Vec<u64>,
+    pub(super) next_phase_ns: Vec<u64>,
     /// The part of each cpu's time that phases have taken; and the part of the time of each cpu in use that looks and tables have taken.
     phases_ns: Vec<u64>,
     shared_ns: u64,
     /// Cpus whose threads ran lately; at least one.
     busy: u64,
     /// The number of its phases that followed soon on another, since regions were being found.
-    soon: Vec<u64>,
+    pub(super) soon: Vec<u64>,
     /// Phases since the last that changed a region, or after which one was spread.
-    idle_phases: u32,
-    /// Phases in turn that left each page the cache it had; and the pages' caches after the last ([`Partition::fingerprint`]).
-    steady_phases: u64,
-    fingerprint: u64,
+    pub(super) idle_phases: u32,
+    /// Consecutive phases that left each page the cache it had; and the pages' caches after the last ([`Partition::fingerprint`]).
+    pub(super) steady_phases: u64,
+    pub(super) fingerprint: u64,
     /// A page of the region that is torn down when the next phase begins; of the one that was torn down last.
     doomed: Option<u32>,
     torn: Option<u32>,
@@ -305,7 +301,7 @@ impl Regions {
 
     /// When the tick came that is heard of now. Phases begin and end with ticks, so that how far a reference went beyond one decides
     /// nothing.
-    fn tick_of(&self, now_ns: u64) -> u64 {
+    pub(super) fn tick_of(&self, now_ns: u64) -> u64 {
         now_ns - now_ns % self.rules.phase_ns
     }
 
@@ -370,46 +366,16 @@ impl Regions {
         self.rest(cpu, now_ns, growing, phase.seen.merges > 0);
     }
 
-    /// When the next phases begin, after one that ended now.
-    fn rest(&mut self, cpu: u32, now_ns: u64, growing: bool, changed: bool) {
-        let unknown = self
-            .running()
-            .any(|(_, space)| space.verdict == RegionsVerdict::StayUnknown);
-        let spread = self.running().any(|(_, space)| space.spread);
-        let threads = self.running().map(|(_, space)| space.cpus(self.since()).count() as u64);
-        let threads = threads.sum::<u64>();
-        self.idle_phases = match changed || spread {
-            true => 0,
-            false => self.idle_phases + 1,
-        };
-        let rest_ns = self.rules.period_ns - self.rules.phase_ns.min(self.rules.period_ns);
-        let fingerprint = self.partition.fingerprint();
-        let again = spread && fingerprint == std::mem::replace(&mut self.fingerprint, fingerprint);
-        self.steady_phases = if again { self.steady_phases + 1 } else { 0 };
-        let soon = &mut self.soon[cpu as usize];
-        let rest_ns = if (growing || unknown) && *soon < self.rules.eager {
-            *soon += 1;
-            rest_ns / EAGER
-        } else {
-            // If phases change nothing, they come more and more seldom.
-            rest_ns << u64::from(self.idle_phases.min(SELDOM)).max(self.steady_phases.min(self.rules.steady))
-        };
-        // A thread that goes from cpu to cpu has no more phases than one that stays.
-        let next_ns = now_ns + rest_ns / threads.max(1);
-        for next in &mut self.next_phase_ns {
-            *next = (*next).max(next_ns);
-        }
-        self.next_phase_ns[cpu as usize] = now_ns + rest_ns;
-    }
-
     fn scan(&mut self, accessed: &[Accessed], world: &World, actions: &mut Vec<Action>) {
         self.scans += 1;
         let mut spaces = BTreeSet::new();
         for together in accessed.chunk_by(|a, b| a.page.space == b.page.space) {
             spaces.insert(together[0].page.space);
         }
+        let mut fresh = false;
         for space in spaces {
             let space = self.spaces.entry(space).or_default();
+            fresh |= space.scans == 0;
             space.scans += 1;
             space.found = self.scans;
         }
@@ -441,7 +407,11 @@ impl Regions {
         self.work(ns, actions);
         let passed_ns = world.now_ns.saturating_sub(self.last_scan_ns);
         self.last_scan_ns = world.now_ns;
+        let before = self.counts.given_up + self.switches.excluded;
         self.look_at_switches(passed_ns, actions);
+        if fresh || self.counts.given_up + self.switches.excluded != before {
+            self.end_steady_rest(world.now_ns);
+        }
     }
 }
 
