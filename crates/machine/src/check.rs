@@ -200,6 +200,7 @@ fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
     if let Some(prefetch) = &cache.prefetch {
         range(&at("prefetch_streams"), prefetch.streams, 1, 256)?;
         range(&at("prefetch_lines"), prefetch.lines, 1, 64)?;
+        range(&at("prefetch_after"), prefetch.after, 0, 64)?;
         range(&at("prefetch_step"), prefetch.step, 1, 64)?;
         if let Some(stride) = &prefetch.stride {
             range(&at("prefetch_stride_entries"), stride.entries, 1, 256)?;

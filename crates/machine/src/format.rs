@@ -32,6 +32,7 @@
 //! | `cache.prefetch_step` | `prefetch_lines` | with `stream`: the longest step from line to line that belongs to a stream, 1 to 64 |
 //! | `cache.prefetch_pair` | false | with `stream`: whether a lookup that misses brings the other line of its pair, too |
 //! | `cache.prefetch_runs_on` | false | with `stream`: whether a stream brings more the longer it is, and goes on in the next virtual page |
+//! | `cache.prefetch_after` | 0 | with `stream`: a stream brings nothing before it has gone on for so many lines, and then at most twice as many; up to 64 |
 //! | `cache.prefetch_stride_entries` | none | with `stream`: 1 to 256 instructions whose steps are followed, see [`Stride`] |
 //! | `cache.prefetch_stride_ahead` | 4 | with `prefetch_stride_entries`: 1 to 64 steps ahead |
 //! | `cache.prefetch_stride_bytes` | 2048 | with `prefetch_stride_entries`: the longest step, 1 to 2^32 |
@@ -256,6 +257,7 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
     let step = keys.u32("prefetch_step", lines)?;
     let pair = keys.flag("prefetch_pair", lines)?;
     let runs_on = keys.flag("prefetch_runs_on", lines)?;
+    let after = keys.u32("prefetch_after", lines)?;
     let entries = keys.u32("prefetch_stride_entries", lines)?;
     let steps = keys.u32("prefetch_stride_ahead", lines)?;
     let bytes = keys.integer("prefetch_stride_bytes", u64::MAX, lines)?;
@@ -270,6 +272,7 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
         ("prefetch_step", given(step)),
         ("prefetch_pair", pair.map(|value| value.to_string())),
         ("prefetch_runs_on", runs_on.map(|value| value.to_string())),
+        ("prefetch_after", given(after)),
         ("prefetch_stride_entries", given(entries)),
     ];
     if follows != Some(true) {
@@ -292,6 +295,7 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
         step: step.unwrap_or(ahead),
         pair: pair.unwrap_or(false),
         runs_on: runs_on.unwrap_or(false),
+        after: after.unwrap_or(0),
         stride: entries.map(|entries| Stride {
             entries,
             ahead: steps.unwrap_or(Stride::default().ahead),

@@ -191,6 +191,9 @@ impl Toml {
             if prefetch.runs_on {
                 self.key("prefetch_runs_on", true);
             }
+            if prefetch.after > 0 {
+                self.key("prefetch_after", prefetch.after);
+            }
             if let Some(stride) = &prefetch.stride {
                 self.key("prefetch_stride_entries", stride.entries);
                 self.key("prefetch_stride_ahead", stride.ahead);

@@ -411,6 +411,7 @@ fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
                     lines,
                     step,
                     runs_on,
+                    after: (streams + step) % 4,
                     stride,
                 }),
             }

@@ -36,7 +36,7 @@ fn a_cache_that_prefetches() {
     );
     assert_eq!(
         of(
-            "prefetch = \"stream\"\nprefetch_lines = 20\nprefetch_step = 2\nprefetch_pair = true\nprefetch_runs_on = true"
+            "prefetch = \"stream\"\nprefetch_lines = 20\nprefetch_step = 2\nprefetch_pair = true\nprefetch_runs_on = true\nprefetch_after = 3"
         ),
         Some(Prefetch {
             streams: 16,
@@ -44,6 +44,7 @@ fn a_cache_that_prefetches() {
             step: 2,
             pair: true,
             runs_on: true,
+            after: 3,
             stride: None,
         })
     );
@@ -82,6 +83,14 @@ fn a_cache_that_prefetches() {
         (
             "prefetch_runs_on = true",
             "m.toml:14: cache[0].prefetch_runs_on: found true; allowed: nothing, unless the cache has prefetch = \"stream\"",
+        ),
+        (
+            "prefetch_after = 3",
+            "m.toml:14: cache[0].prefetch_after: found 3; allowed: nothing, unless the cache has prefetch = \"stream\"",
+        ),
+        (
+            "prefetch = \"stream\"\nprefetch_after = 65",
+            "m.toml:15: cache[0].prefetch_after: found 65; allowed: 0 to 64",
         ),
         (
             "prefetch = \"next-line\"",

@@ -211,12 +211,14 @@ fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
         // The probe's lines are of 64 bytes.
         pair: cache.line_bytes == 64 && processor.pairs.brought(),
         runs_on: in_order * lines_of_a_page < 1.5 * alone,
+        // A second line in order begins any stream.
+        after: processor.walks.after().filter(|steps| *steps > 1).unwrap_or(0),
         stride,
         ..Prefetch::default()
     };
     cache.prefetch = Some(prefetch);
     let text = format!(
-        "{} lines ahead of a walk in order, which waits {} ns for a line{}; steps of up to {} lines{}; {} streams at a time \
+        "{} lines ahead of a walk in order, which waits {} ns for a line{}; steps of up to {} lines{}{}; {} streams at a time \
          are assumed",
         prefetch.lines,
         tenths(in_order),
@@ -230,6 +232,10 @@ fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
             "; the other line of each pair of 128 bytes is brought along"
         } else {
             ""
+        },
+        match prefetch.after {
+            0 => String::new(),
+            after => format!("; none before a walk has gone on for {after} lines, then twice as many as it has"),
         },
         prefetch.streams
     );

@@ -12,6 +12,7 @@ mod pairs;
 mod sets;
 mod stream;
 mod transfer;
+mod walks;
 mod window;
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,7 @@ pub use pairs::Pairs;
 pub use sets::Sets;
 pub use stream::Stream;
 pub use transfer::Transfer;
+pub use walks::Walks;
 
 /// The measurements of one cpu, and between two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,9 @@ pub struct Processor {
     /// Of lines side by side.
     #[serde(default)]
     pub pairs: Pairs,
+    /// Of some lines in order.
+    #[serde(default)]
+    pub walks: Walks,
     pub stream: Stream,
     /// A load from memory over the distance to the load before, when each waits for that one: bytes apart, in order.
     pub strides: Vec<Point>,
@@ -122,6 +127,7 @@ pub fn measure(host: &HostReport, effort: Effort) -> Processor {
         sets,
         faults,
         pairs: pairs::pairs(effort),
+        walks: walks::walks(effort),
         chains: memory.chains,
         chains_of_all: memory.chains_of_all,
         chains_of_bank: memory.chains_of_bank,
@@ -221,6 +227,7 @@ mod tests {
             chains_of_all: Vec::new(),
             chains_of_bank: Vec::new(),
             pairs: Pairs::default(),
+            walks: Walks::default(),
             stream: Stream::default(),
             strides: Vec::new(),
             transfers: Vec::new(),

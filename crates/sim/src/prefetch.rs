@@ -161,10 +161,13 @@ impl Streams {
 
     /// The lines that the stream seen most recently brings.
     fn wanted(&self) -> Wanted {
-        let stream = self.streams.first()?;
-        let ahead = match self.limits.runs_on {
-            true => self.limits.lines.min(stream.walked.saturating_mul(2)),
-            false => self.limits.lines,
+        let Prefetch {
+            lines, runs_on, after, ..
+        } = self.limits;
+        let stream = self.streams.first().filter(|stream| stream.walked >= after)?;
+        let ahead = match runs_on || after > 0 {
+            true => lines.min(stream.walked.saturating_mul(2)),
+            false => lines,
         };
         stream.direction.map(|direction| (direction, ahead))
     }

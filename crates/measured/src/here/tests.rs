@@ -1,6 +1,6 @@
 //! A captured machine, with invented measurements of it.
 
-use super::super::processor::{Chains, Faults, Pace, Pairs, Sets, Stream, Transfer};
+use super::super::processor::{Chains, Faults, Pace, Pairs, Sets, Stream, Transfer, Walks};
 use super::*;
 
 const K: u64 = 1 << 10;
@@ -77,6 +77,9 @@ fn processor() -> Processor {
             within_ns: 12.0,
             across_ns: 75.0,
             alone_ns: 80.0,
+        },
+        walks: Walks {
+            brought: vec![0.01, 0.02, 0.6, 0.9],
         },
         stream: Stream {
             one_cpu_gbps: 20.0,
@@ -176,6 +179,7 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
         cache(&report, "L2").prefetch.unwrap().pair
     };
     assert_eq!([12.0, 70.0].map(pair), [true, false]);
+    assert_eq!(cache(&report, "L2").prefetch.unwrap().after, 3);
     let ahead = |name| cache(&report, name).prefetch.map(|prefetch| prefetch.lines);
     assert_eq!(
         (ahead("L2"), ahead("L3")),

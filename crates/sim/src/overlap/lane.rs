@@ -19,10 +19,9 @@ pub struct Lane {
     sum: Units,
     /// Instructions that passed since the last reference, or since something else moved the clock.
     pub between: u64,
-    /// When the latest requests come: as many as may be on their way at once, the first in front.
-    requests: BinaryHeap<Reverse<Units>>,
-    /// The same of lines of each bank; empty where one bank may have all.
-    banks: [BinaryHeap<Reverse<Units>>; BANKS],
+    requests: Requests,
+    /// The same of lines of each bank; any number where one bank may have all.
+    banks: [Requests; BANKS],
     /// When the latest page walks are over: as many as may be under way at once; empty where that is any number.
     walks: BinaryHeap<Reverse<Units>>,
     /// When the latest stores leave the buffer: as many as it has room for, or fewer.
@@ -50,8 +49,8 @@ impl Lane {
             recent: VecDeque::new(),
             sum: 0,
             between: 0,
-            requests: vec![Reverse(0); core.outstanding as usize].into(),
-            banks: std::array::from_fn(|_| vec![Reverse(0); core.outstanding_of_bank as usize].into()),
+            requests: Requests::new(core.outstanding),
+            banks: std::array::from_fn(|_| Requests::new(core.outstanding_of_bank)),
             walks: vec![Reverse(0); walkers].into(),
             stores: VecDeque::with_capacity(core.store_buffer as usize),
             lines: Lines::of(core),
@@ -146,11 +145,18 @@ impl Lane {
         at - clock
     }
 
-    /// The time from which there is room for a request of a line.
+    /// The first time, `at` or later, at which there is room for a request of a line, by an instruction that entered at `entered`.
     #[inline]
-    pub fn room(&self, line: u64) -> Units {
-        let first = |of: &BinaryHeap<Reverse<Units>>| of.peek().map_or(0, |Reverse(at)| *at);
-        first(&self.requests).max(first(&self.banks[bank(line)]))
+    pub fn room(&mut self, line: u64, mut at: Units, entered: Units) -> Units {
+        self.requests.forget(entered);
+        self.banks[bank(line)].forget(entered);
+        loop {
+            let next = self.banks[bank(line)].room(self.requests.room(at));
+            if next == at {
+                return at;
+            }
+            at = next;
+        }
     }
 
     /// The time of a page walk that begins at `begins`, the wait for a walker included.
@@ -181,11 +187,53 @@ impl Lane {
     }
 
     #[inline]
-    pub fn request(&mut self, line: u64, done: Units) {
-        for of in [&mut self.requests, &mut self.banks[bank(line)]] {
-            if let Some(mut first) = of.peek_mut() {
-                first.0 = done;
+    pub fn request(&mut self, line: u64, asked: Units, done: Units) {
+        self.requests.add(asked, done);
+        self.banks[bank(line)].add(asked, done);
+    }
+}
+
+/// Requests, each from when it is asked for until it is done, in no order of these times: a store is asked for when it leaves, and loads
+/// behind it may be asked for before.
+struct Requests {
+    /// So many may be on their way at once; 0: any number.
+    most: usize,
+    /// Those that a later instruction may meet.
+    known: Vec<(Units, Units)>,
+}
+
+impl Requests {
+    fn new(most: u32) -> Requests {
+        Requests {
+            most: most as usize,
+            known: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, asked: Units, done: Units) {
+        if self.most > 0 {
+            self.known.push((asked, done));
+        }
+    }
+
+    /// An instruction enters. What was done by then does not count for it, nor for those after it.
+    #[inline]
+    fn forget(&mut self, entered: Units) {
+        self.known.retain(|(_, done)| *done > entered);
+    }
+
+    #[inline]
+    fn room(&self, mut at: Units) -> Units {
+        loop {
+            let under_way = self.known.iter().filter(|(asked, done)| *asked <= at && at < *done);
+            let (count, first) = under_way.fold((0, Units::MAX), |(count, first), (_, done)| {
+                (count + 1, first.min(*done))
+            });
+            if count < self.most || count == 0 {
+                return at;
             }
+            at = first;
         }
     }
 }
@@ -254,6 +302,20 @@ mod tests {
             misprediction_ns: 0.0,
         };
         Lane::new(&core, 0, None)
+    }
+
+    /// A store is asked for when it leaves. Loads behind it that entered before find room, and those that come later do not.
+    #[test]
+    fn requests_take_room_while_they_are_on_their_way() {
+        let mut lane = lane();
+        lane.request(0, 100, 150);
+        let free = |lane: &mut Lane, times: &[Units]| times.iter().map(|at| lane.room(1, *at, 0)).collect::<Vec<_>>();
+        assert_eq!(free(&mut lane, &[0, 99, 100, 149, 150]), [0, 99, 150, 150, 150]);
+        lane.request(1, 140, 170);
+        assert_eq!(free(&mut lane, &[99, 120, 170]), [99, 170, 170]);
+        // The first is done when this instruction enters.
+        assert_eq!(lane.room(1, 120, 150), 120);
+        assert_eq!(lane.room(1, 140, 150), 170);
     }
 
     /// Runs of instructions that have ended are forgotten one by one, and no more are kept than are under way.

@@ -279,6 +279,7 @@ fn prefetches() -> impl Strategy<Value = Prefetch> + Clone {
         // Drawn with these, so that earlier cases stay what they were.
         pair: (streams + lines) % 2 == 0,
         runs_on,
+        after: (streams + step) % 4,
         stride,
     })
 }

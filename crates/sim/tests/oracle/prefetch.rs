@@ -117,6 +117,27 @@ fn a_stream_that_runs_on_grows() {
     run(&machine, &reads((0..LINES).step_by(2))).cache("L1", "prefetches", 0);
 }
 
+/// Nothing is brought before the walk is long enough, then twice as many lines as were walked, and none of the next page.
+#[test]
+fn a_stream_begins_after_some_lines() {
+    let mut machine = machine();
+    machine.caches[0].prefetch = Some(Prefetch {
+        lines: 20,
+        step: 1,
+        after: 3,
+        ..Prefetch::default()
+    });
+    // The last line that is brought: none, none, 9, 12; in the end the last of the page.
+    for (walked, brought) in [(2, 0), (3, 0), (4, 6), (5, 9), (LINES, LINES - 4)] {
+        run(&machine, &reads(0..walked)).cache("L1", "prefetches", brought);
+    }
+    run(&machine, &reads(0..2 * LINES)).cache("L1", "misses", 2 * 4);
+    // Two lines side by side, again and again, are no walk. Neither is one that turns back.
+    let pairs = (0..8).flat_map(|pair| [8 * pair, 8 * pair + 1]);
+    run(&machine, &reads(pairs)).cache("L1", "prefetches", 0);
+    run(&machine, &reads([5, 6, 7, 6, 5, 4, 5, 6, 7])).cache("L1", "prefetches", 0);
+}
+
 /// A miss brings the other line of its pair, whichever of both it is, and a hit brings nothing.
 #[test]
 fn a_miss_brings_the_other_line_of_its_pair() {

@@ -75,8 +75,8 @@ impl Streams {
             stream.direction = if fits { step.signum() } else { 0 };
             stream.walked = if fits { stream.walked + step.abs() } else { 0 };
             stream.last = line;
-            if stream.direction != 0 {
-                let ahead = if self.limits.runs_on {
+            if stream.direction != 0 && stream.walked >= i64::from(self.limits.after) {
+                let ahead = if self.limits.runs_on || self.limits.after > 0 {
                     most.min(2 * stream.walked)
                 } else {
                     most

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::__cpuid_count;
 use std::io;
+use std::sync::OnceLock;
 
 use super::{Traced, ask_with};
 
@@ -31,11 +32,16 @@ impl Rights {
 }
 
 /// The offset of PKRU in the extended state. `None`: the processor has no protection keys.
+///
+/// The processor is asked once: in a virtual machine the hypervisor answers, which takes longer than all else of a change of rights.
 fn offset() -> Option<usize> {
     /// The leaf of the parts of the extended state.
     const STATE: u32 = 0xd;
-    let found = (__cpuid_count(0, 0).eax >= STATE).then(|| __cpuid_count(STATE, PKRU))?;
-    (found.eax >= 4 && found.ebx > 0).then_some(found.ebx as usize)
+    static OFFSET: OnceLock<Option<usize>> = OnceLock::new();
+    *OFFSET.get_or_init(|| {
+        let found = (__cpuid_count(0, 0).eax >= STATE).then(|| __cpuid_count(STATE, PKRU))?;
+        (found.eax >= 4 && found.ebx > 0).then_some(found.ebx as usize)
+    })
 }
 
 impl Traced {

@@ -1,6 +1,6 @@
 //! The probe's output.
 
-use ::measured::processor::{Chains, Faults, Pace, Pairs, Sets, Stream, Transfer};
+use ::measured::processor::{Chains, Faults, Pace, Pairs, Sets, Stream, Transfer, Walks};
 use ::measured::{Bits, Point, Step, Times};
 
 use super::*;
@@ -57,6 +57,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             chains_of_all: Vec::new(),
             chains_of_bank: Vec::new(),
             pairs: Pairs::default(),
+            walks: Walks::default(),
             stream: Stream {
                 one_cpu_gbps: 12.0,
                 all_cpus_gbps: 20.0,
