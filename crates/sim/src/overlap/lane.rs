@@ -220,12 +220,16 @@ impl Requests {
     /// An instruction enters. What was done by then does not count for it, nor for those after it.
     #[inline]
     fn forget(&mut self, entered: Units) {
+        // Fewer leave room in any case.
+        if self.known.len() < self.most {
+            return;
+        }
         self.known.retain(|(_, done)| *done > entered);
     }
 
     #[inline]
     fn room(&self, mut at: Units) -> Units {
-        loop {
+        while self.known.len() >= self.most {
             let under_way = self.known.iter().filter(|(asked, done)| *asked <= at && at < *done);
             let (count, first) = under_way.fold((0, Units::MAX), |(count, first), (_, done)| {
                 (count + 1, first.min(*done))
@@ -235,6 +239,7 @@ impl Requests {
             }
             at = first;
         }
+        at
     }
 }
 
