@@ -145,18 +145,23 @@ impl Lane {
         at - clock
     }
 
-    /// The first time, `at` or later, at which there is room for a request of a line, by an instruction that entered at `entered`.
+    /// When a request of a line that begins at `begins` has room; its instruction entered at `entered`. If it begins before that, room at
+    /// that time is enough.
     #[inline]
-    pub fn room(&mut self, line: u64, mut at: Units, entered: Units) -> Units {
+    pub fn room(&mut self, line: u64, begins: Units, entered: Units) -> Units {
+        let bank = &mut self.banks[bank(line)];
         self.requests.forget(entered);
-        self.banks[bank(line)].forget(entered);
+        bank.forget(entered);
+        let first = begins.max(entered);
+        let mut at = first;
         loop {
-            let next = self.banks[bank(line)].room(self.requests.room(at));
+            let next = bank.room(self.requests.room(at));
             if next == at {
-                return at;
+                break;
             }
             at = next;
         }
+        if at == first { begins } else { at }
     }
 
     /// The time of a page walk that begins at `begins`, the wait for a walker included.
@@ -198,49 +203,70 @@ impl Lane {
 struct Requests {
     /// So many may be on their way at once; 0: any number.
     most: usize,
-    /// Those that a later instruction may meet.
-    known: Vec<(Units, Units)>,
+    /// When those that a later instruction may meet are asked for, and when they are done: two lists, each in order. At any time as many are
+    /// on their way as were asked for less those that are done.
+    asked: VecDeque<Units>,
+    done: VecDeque<Units>,
 }
 
 impl Requests {
     fn new(most: u32) -> Requests {
         Requests {
             most: most as usize,
-            known: Vec::new(),
+            asked: VecDeque::new(),
+            done: VecDeque::new(),
         }
     }
 
     #[inline]
     fn add(&mut self, asked: Units, done: Units) {
         if self.most > 0 {
-            self.known.push((asked, done));
+            insert(&mut self.asked, asked);
+            insert(&mut self.done, done);
         }
     }
 
     /// An instruction enters. What was done by then does not count for it, nor for those after it.
     #[inline]
     fn forget(&mut self, entered: Units) {
-        // Fewer leave room in any case.
-        if self.known.len() < self.most {
-            return;
+        while self.done.front().is_some_and(|done| *done <= entered) {
+            self.done.pop_front();
+            // One that was asked for by then as well: it is the number that counts.
+            self.asked.pop_front();
         }
-        self.known.retain(|(_, done)| *done > entered);
     }
 
+    /// The first time, `at` or later, at which there is room; `at`: not before the last instruction entered.
     #[inline]
-    fn room(&self, mut at: Units) -> Units {
-        while self.known.len() >= self.most {
-            let under_way = self.known.iter().filter(|(asked, done)| *asked <= at && at < *done);
-            let (count, first) = under_way.fold((0, Units::MAX), |(count, first), (_, done)| {
-                (count + 1, first.min(*done))
-            });
-            if count < self.most || count == 0 {
-                return at;
-            }
-            at = first;
+    fn room(&self, at: Units) -> Units {
+        // Fewer leave room in any case.
+        if self.done.len() < self.most || self.most == 0 {
+            return at;
         }
-        at
+        let mut time = at;
+        let mut done = self.done.partition_point(|done| *done <= time);
+        let mut asked = self.asked.partition_point(|asked| *asked <= time);
+        while asked - done >= self.most {
+            time = self.done[done];
+            while self.done.get(done).is_some_and(|done| *done <= time) {
+                done += 1;
+            }
+            while self.asked.get(asked).is_some_and(|asked| *asked <= time) {
+                asked += 1;
+            }
+        }
+        time
     }
+}
+
+/// Inserts a time into a list in order: mostly near its end.
+#[inline]
+fn insert(times: &mut VecDeque<Units>, time: Units) {
+    let mut at = times.len();
+    while at > 0 && times[at - 1] > time {
+        at -= 1;
+    }
+    times.insert(at, time);
 }
 
 /// The place that a line comes to a core from.
@@ -318,9 +344,9 @@ mod tests {
         assert_eq!(free(&mut lane, &[0, 99, 100, 149, 150]), [0, 99, 150, 150, 150]);
         lane.request(1, 140, 170);
         assert_eq!(free(&mut lane, &[99, 120, 170]), [99, 170, 170]);
-        // The first is done when this instruction enters.
-        assert_eq!(lane.room(1, 120, 150), 120);
-        assert_eq!(lane.room(1, 140, 150), 170);
+        // What begins before it entered needs room when it has entered.
+        assert_eq!(lane.room(1, 120, 150), 170);
+        assert_eq!(lane.room(1, 120, 170), 120);
     }
 
     /// Runs of instructions that have ended are forgotten one by one, and no more are kept than are under way.

@@ -435,8 +435,8 @@ impl Overlap {
         }
     }
 
-    /// The time, `from` or later, at which a cpu may ask for the line at an address.
-    fn room_for(&self, cpu: usize, from: u64, address: u64) -> u64 {
+    /// When a cpu may ask for the line at an address, if it has asked for it at `begins` without other requests.
+    fn room_for(&self, cpu: usize, begins: u64, address: u64) -> u64 {
         let Cpu { entered, requests, .. } = &self.cpus[cpu];
         let bank = |line: u64| line % 4;
         let same = |line: u64| bank(line) == bank(address / self.line_bytes);
@@ -444,18 +444,20 @@ impl Overlap {
             let under_way = requests
                 .iter()
                 .filter(|(asked, done, line)| of(*line) && *asked <= at && at < *done);
-            most == 0 || under_way.filter(|(_, done, _)| done > entered).count() < most
+            most == 0 || under_way.count() < most
         };
         // Room comes when a request is done.
+        let first = begins.max(*entered);
         let mut times: Vec<u64> = requests
             .iter()
             .map(|(_, done, _)| *done)
-            .filter(|done| *done > from)
+            .filter(|done| *done > first)
             .collect();
-        times.push(from);
+        times.push(first);
         times.sort_unstable();
         let fits = |at: &u64| has_room(*at, self.outstanding, &|_| true) && has_room(*at, self.of_bank, &same);
-        times.into_iter().find(fits).expect("all requests are done in the end")
+        let found = times.into_iter().find(fits).expect("all requests are done in the end");
+        if found == first { begins } else { found }
     }
 
     /// The delay of a line from far away by waiting for its turn.
