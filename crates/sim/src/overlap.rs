@@ -362,7 +362,7 @@ impl Engine {
                 from: comes_from,
             };
             if !at_hand.near && !at_hand.joined {
-                lane.request(a.virtual_address >> overlap.line_bits, a.now, done);
+                lane.request(a.virtual_address >> overlap.line_bits, done);
             }
             if !at_hand.store {
                 overlap.depends.comes(a.who.thread, a.pc_site, done, at_hand.first);

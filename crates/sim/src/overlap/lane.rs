@@ -19,9 +19,10 @@ pub struct Lane {
     sum: Units,
     /// Instructions that passed since the last reference, or since something else moved the clock.
     pub between: u64,
-    requests: Requests,
-    /// The same of lines of each bank; any number where one bank may have all.
-    banks: [Requests; BANKS],
+    /// When the latest requests come: as many as may be on their way at once, the first in front.
+    requests: BinaryHeap<Reverse<Units>>,
+    /// The same of lines of each bank; empty where one bank may have all.
+    banks: [BinaryHeap<Reverse<Units>>; BANKS],
     /// When the latest page walks are over: as many as may be under way at once; empty where that is any number.
     walks: BinaryHeap<Reverse<Units>>,
     /// When the latest stores leave the buffer: as many as it has room for, or fewer.
@@ -49,8 +50,8 @@ impl Lane {
             recent: VecDeque::new(),
             sum: 0,
             between: 0,
-            requests: Requests::new(core.outstanding),
-            banks: std::array::from_fn(|_| Requests::new(core.outstanding_of_bank)),
+            requests: vec![Reverse(0); core.outstanding as usize].into(),
+            banks: std::array::from_fn(|_| vec![Reverse(0); core.outstanding_of_bank as usize].into()),
             walks: vec![Reverse(0); walkers].into(),
             stores: VecDeque::with_capacity(core.store_buffer as usize),
             lines: Lines::of(core),
@@ -145,23 +146,11 @@ impl Lane {
         at - clock
     }
 
-    /// When a request of a line that begins at `begins` has room; its instruction entered at `entered`. If it begins before that, room at
-    /// that time is enough.
+    /// The time from which there is room for a request of a line.
     #[inline]
-    pub fn room(&mut self, line: u64, begins: Units, entered: Units) -> Units {
-        let bank = &mut self.banks[bank(line)];
-        self.requests.forget(entered);
-        bank.forget(entered);
-        let first = begins.max(entered);
-        let mut at = first;
-        loop {
-            let next = bank.room(self.requests.room(at));
-            if next == at {
-                break;
-            }
-            at = next;
-        }
-        if at == first { begins } else { at }
+    pub fn room(&self, line: u64) -> Units {
+        let first = |of: &BinaryHeap<Reverse<Units>>| of.peek().map_or(0, |Reverse(at)| *at);
+        first(&self.requests).max(first(&self.banks[bank(line)]))
     }
 
     /// The time of a page walk that begins at `begins`, the wait for a walker included.
@@ -192,81 +181,13 @@ impl Lane {
     }
 
     #[inline]
-    pub fn request(&mut self, line: u64, asked: Units, done: Units) {
-        self.requests.add(asked, done);
-        self.banks[bank(line)].add(asked, done);
-    }
-}
-
-/// Requests, each from when it is asked for until it is done, in no order of these times: a store is asked for when it leaves, and loads
-/// behind it may be asked for before.
-struct Requests {
-    /// So many may be on their way at once; 0: any number.
-    most: usize,
-    /// When those that a later instruction may meet are asked for, and when they are done: two lists, each in order. At any time as many are
-    /// on their way as were asked for less those that are done.
-    asked: VecDeque<Units>,
-    done: VecDeque<Units>,
-}
-
-impl Requests {
-    fn new(most: u32) -> Requests {
-        Requests {
-            most: most as usize,
-            asked: VecDeque::new(),
-            done: VecDeque::new(),
-        }
-    }
-
-    #[inline]
-    fn add(&mut self, asked: Units, done: Units) {
-        if self.most > 0 {
-            insert(&mut self.asked, asked);
-            insert(&mut self.done, done);
-        }
-    }
-
-    /// An instruction enters. What was done by then does not count for it, nor for those after it.
-    #[inline]
-    fn forget(&mut self, entered: Units) {
-        while self.done.front().is_some_and(|done| *done <= entered) {
-            self.done.pop_front();
-            // One that was asked for by then as well: it is the number that counts.
-            self.asked.pop_front();
-        }
-    }
-
-    /// The first time, `at` or later, at which there is room; `at`: not before the last instruction entered.
-    #[inline]
-    fn room(&self, at: Units) -> Units {
-        // Fewer leave room in any case.
-        if self.done.len() < self.most || self.most == 0 {
-            return at;
-        }
-        let mut time = at;
-        let mut done = self.done.partition_point(|done| *done <= time);
-        let mut asked = self.asked.partition_point(|asked| *asked <= time);
-        while asked - done >= self.most {
-            time = self.done[done];
-            while self.done.get(done).is_some_and(|done| *done <= time) {
-                done += 1;
-            }
-            while self.asked.get(asked).is_some_and(|asked| *asked <= time) {
-                asked += 1;
+    pub fn request(&mut self, line: u64, done: Units) {
+        for of in [&mut self.requests, &mut self.banks[bank(line)]] {
+            if let Some(mut first) = of.peek_mut() {
+                first.0 = done;
             }
         }
-        time
     }
-}
-
-/// Inserts a time into a list in order: mostly near its end.
-#[inline]
-fn insert(times: &mut VecDeque<Units>, time: Units) {
-    let mut at = times.len();
-    while at > 0 && times[at - 1] > time {
-        at -= 1;
-    }
-    times.insert(at, time);
 }
 
 /// The place that a line comes to a core from.
@@ -333,20 +254,6 @@ mod tests {
             misprediction_ns: 0.0,
         };
         Lane::new(&core, 0, None)
-    }
-
-    /// A store is asked for when it leaves. Loads behind it that entered before find room, and those that come later do not.
-    #[test]
-    fn requests_take_room_while_they_are_on_their_way() {
-        let mut lane = lane();
-        lane.request(0, 100, 150);
-        let free = |lane: &mut Lane, times: &[Units]| times.iter().map(|at| lane.room(1, *at, 0)).collect::<Vec<_>>();
-        assert_eq!(free(&mut lane, &[0, 99, 100, 149, 150]), [0, 99, 150, 150, 150]);
-        lane.request(1, 140, 170);
-        assert_eq!(free(&mut lane, &[99, 120, 170]), [99, 170, 170]);
-        // What begins before it entered needs room when it has entered.
-        assert_eq!(lane.room(1, 120, 150), 170);
-        assert_eq!(lane.room(1, 120, 170), 120);
     }
 
     /// Runs of instructions that have ended are forgotten one by one, and no more are kept than are under way.
