@@ -41,9 +41,10 @@ fn a_loop_takes_as_long_as_its_instructions_wait_for_each_other() {
     let copy = pace(&trace, "from");
     assert!(copy < 0.35, "a clock of the counter over about 5 instructions: {copy}");
     let prefix = pace(&trace, "cells");
+    // Zen 3 hands a value from a store to its load in 2 clocks here: 0.33.
     assert!(
-        (0.5..4.1).contains(&prefix),
-        "3 to 16 clocks from a store to its load and one of an addition over about 5 instructions: {prefix}"
+        (0.3..4.1).contains(&prefix) && prefix > copy,
+        "2 to 16 clocks from a store to its load and one of an addition over about 9 instructions: {prefix}; a copy: {copy}"
     );
     let chase = pace(&trace, "nodes");
     assert!(
