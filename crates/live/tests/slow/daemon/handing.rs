@@ -22,7 +22,7 @@ fn pages_get_the_colors_that_were_asked_for_and_zeros() {
         quota: 4096 * MIB,
         ..Wish::default()
     });
-    let mut client = daemon.client_of_full();
+    let mut client = daemon.client_with(3000);
     let (area, into) = area(3000);
     let want = want(3000);
     let mut most = 0;
@@ -70,7 +70,7 @@ fn no_frame_is_lost_and_none_is_in_two_places() {
         metrics: Some(at.to_str().unwrap().into()),
         ..Wish::default()
     });
-    let mut client = daemon.client_of_full();
+    let mut client = daemon.client_with(6 * 700);
     let (areas, pages): (Vec<_>, Vec<_>) = (0..6).map(|_| area(700)).unzip();
     for round in 0..12usize {
         let into = pages[round % 6];

@@ -251,17 +251,24 @@ impl Daemon {
         Client::connect(&self.socket).unwrap()
     }
 
-    /// A client of a daemon whose stock is full, or that rests with at least half of each color: where the kernel has few
-    /// free frames of some color, it hands out again those that the daemon let go, and the rests double up to minutes.
+    /// A client of a daemon whose stock is full, or that rests with 4000 frames: more than most tests take.
     pub fn client_of_full(&self) -> Client {
+        self.client_with(4000)
+    }
+
+    /// A client of a daemon whose stock is full, or that rests with so many frames, as many of each color: where the
+    /// kernel has few free frames of some color, it hands out again those that the daemon let go, and the rests double
+    /// up to minutes.
+    pub fn client_with(&self, frames: u64) -> Client {
         let mut client = self.client();
         let (mut stock, mut unchanged, begun) = (Vec::new(), 0, Instant::now());
         loop {
             let each = client.status().unwrap().target / COLORS as u64;
+            let enough = each.min(frames.div_ceil(COLORS as u64));
             let last = std::mem::replace(&mut stock, client.stock().unwrap());
             let least = stock.iter().copied().min().unwrap_or(0);
             unchanged = if stock == last { unchanged + 1 } else { 0 };
-            if least >= each || (least >= each / 2 && unchanged > 200) {
+            if least >= each || (least >= enough && unchanged > 200) {
                 return client;
             }
             assert!(
