@@ -9,6 +9,7 @@ mod asks;
 mod branches;
 mod depends;
 mod lane;
+mod requests;
 mod sets;
 
 use machine::Machine;
@@ -362,7 +363,7 @@ impl Engine {
                 from: comes_from,
             };
             if !at_hand.near && !at_hand.joined {
-                lane.request(a.virtual_address >> overlap.line_bits, done);
+                lane.request(a.virtual_address >> overlap.line_bits, a.now, done);
             }
             if !at_hand.store {
                 overlap.depends.comes(a.who.thread, a.pc_site, done, at_hand.first);

@@ -130,7 +130,7 @@ impl Engine {
         let step = self.steps.get(first);
         let line = a.line(&step) & ((1 << step.page_lines) - 1);
         if self.bring(&a, first, line, false) {
-            self.prefetch_requested(who.cpu, address);
+            self.prefetch_requested(who.cpu, address, now);
         }
     }
 

@@ -69,7 +69,7 @@ impl Engine {
         let mut joined = false;
         a.now = match near {
             true => begins,
-            false => begins.max(lane.room(a.virtual_address >> overlap.line_bits)),
+            false => lane.room(a.virtual_address >> overlap.line_bits, begins, entered),
         };
         if let Some((sets, place)) = lane.sets.as_mut().zip(place) {
             let by = By {
@@ -106,13 +106,13 @@ impl Engine {
         let entered = lane.entered(cpu.clock, cpu.passed, period, window, ahead);
         overlap.at_hand.entered = entered;
         let known = overlap.depends.address(who.thread, site);
-        Some(entered.max(known).max(lane.room(address >> overlap.line_bits)))
+        Some(lane.room(address >> overlap.line_bits, entered.max(known), entered))
     }
 
     /// The line that a prefetch of the program brought last is on its way like any other line.
-    pub fn prefetch_requested(&mut self, cpu: u32, address: u64) {
+    pub fn prefetch_requested(&mut self, cpu: u32, address: u64, asked: Units) {
         if let Some(overlap) = &mut self.overlap {
-            overlap.lanes[cpu as usize].request(address >> overlap.line_bits, overlap.comes.at);
+            overlap.lanes[cpu as usize].request(address >> overlap.line_bits, asked, overlap.comes.at);
         }
     }
 }

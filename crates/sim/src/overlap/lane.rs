@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use machine::Core;
 
+use super::requests::Requests;
 use super::sets::Sets;
 use crate::clock::{Units, units};
 
@@ -19,10 +20,9 @@ pub struct Lane {
     sum: Units,
     /// Instructions that passed since the last reference, or since something else moved the clock.
     pub between: u64,
-    /// When the latest requests come: as many as may be on their way at once, the first in front.
-    requests: BinaryHeap<Reverse<Units>>,
-    /// The same of lines of each bank; empty where one bank may have all.
-    banks: [BinaryHeap<Reverse<Units>>; BANKS],
+    requests: Requests,
+    /// The same of lines of each bank; any number where one bank may have all.
+    banks: [Requests; BANKS],
     /// When the latest page walks are over: as many as may be under way at once; empty where that is any number.
     walks: BinaryHeap<Reverse<Units>>,
     /// When the latest stores leave the buffer: as many as it has room for, or fewer.
@@ -50,8 +50,8 @@ impl Lane {
             recent: VecDeque::new(),
             sum: 0,
             between: 0,
-            requests: vec![Reverse(0); core.outstanding as usize].into(),
-            banks: std::array::from_fn(|_| vec![Reverse(0); core.outstanding_of_bank as usize].into()),
+            requests: Requests::new(core.outstanding),
+            banks: std::array::from_fn(|_| Requests::new(core.outstanding_of_bank)),
             walks: vec![Reverse(0); walkers].into(),
             stores: VecDeque::with_capacity(core.store_buffer as usize),
             lines: Lines::of(core),
@@ -146,11 +146,23 @@ impl Lane {
         at - clock
     }
 
-    /// The time from which there is room for a request of a line.
+    /// When a request of a line that begins at `begins` has room; its instruction entered at `entered`. If it begins before that, room at
+    /// that time is enough.
     #[inline]
-    pub fn room(&self, line: u64) -> Units {
-        let first = |of: &BinaryHeap<Reverse<Units>>| of.peek().map_or(0, |Reverse(at)| *at);
-        first(&self.requests).max(first(&self.banks[bank(line)]))
+    pub fn room(&mut self, line: u64, begins: Units, entered: Units) -> Units {
+        let bank = &mut self.banks[bank(line)];
+        self.requests.forget(entered);
+        bank.forget(entered);
+        let first = begins.max(entered);
+        let mut at = first;
+        loop {
+            let next = bank.room(self.requests.room(at));
+            if next == at {
+                break;
+            }
+            at = next;
+        }
+        if at == first { begins } else { at }
     }
 
     /// The time of a page walk that begins at `begins`, the wait for a walker included.
@@ -181,12 +193,9 @@ impl Lane {
     }
 
     #[inline]
-    pub fn request(&mut self, line: u64, done: Units) {
-        for of in [&mut self.requests, &mut self.banks[bank(line)]] {
-            if let Some(mut first) = of.peek_mut() {
-                first.0 = done;
-            }
-        }
+    pub fn request(&mut self, line: u64, asked: Units, done: Units) {
+        self.requests.add(asked, done);
+        self.banks[bank(line)].add(asked, done);
     }
 }
 
@@ -254,6 +263,18 @@ mod tests {
             misprediction_ns: 0.0,
         };
         Lane::new(&core, 0, None)
+    }
+
+    /// A load may begin before its instruction entered, but it needs room only from then on.
+    #[test]
+    fn loads_that_begin_early_need_room_when_they_have_entered() {
+        let mut lane = lane();
+        lane.request(0, 100, 150);
+        lane.request(1, 140, 170);
+        assert_eq!(
+            [149, 150, 170].map(|entered| lane.room(1, 120, entered)),
+            [170, 170, 120]
+        );
     }
 
     /// Runs of instructions that have ended are forgotten one by one, and no more are kept than are under way.

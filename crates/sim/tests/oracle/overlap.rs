@@ -203,6 +203,18 @@ fn so_many_are_on_their_way_at_once() {
     run(&machine(100, 1, 8), &loads(10, 0)).time("total", 1001);
 }
 
+/// A store is asked for when it leaves. A load behind it has entered long before, and takes the room that is there by then.
+#[test]
+fn loads_do_not_wait_for_room_behind_stores() {
+    let mut program = loads(1, 0);
+    program.push_at(0, 2, Op::Write, LINE, 8);
+    program.push_at(0, 3, Op::Read, 2 * LINE, 8);
+    // The loads are asked for at 1 and 3 ns, the store at 101 ns. The last one leaves when its line has come, at 103 ns.
+    run(&machine(100, 2, 8), &program).time("total", 103);
+    // One at a time: the load is asked for when the first line has come, 1 ns before the store, whose time was known before and stays.
+    run(&machine(100, 1, 8), &program).time("total", 201);
+}
+
 #[test]
 fn the_window_bounds_what_goes_on() {
     // An instruction at a time: each load waits by itself.

@@ -360,7 +360,7 @@ impl Hierarchy {
         let line = self.instances[first].line(ahead.physical_address);
         let done = line.and_then(|line| line.arrives).expect("it is on its way").at;
         if let Some(overlap) = &mut self.overlap {
-            overlap.request(piece.cpu as usize, done, piece.virtual_address);
+            overlap.request(piece.cpu as usize, ahead.asked, done, piece.virtual_address);
         }
     }
 

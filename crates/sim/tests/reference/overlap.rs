@@ -58,8 +58,8 @@ struct Cpu {
     /// When the last one entered, and all of them.
     entered: u64,
     entering: Vec<u64>,
-    /// When requests come, from the first, and the numbers of their lines.
-    requests: Vec<(u64, u64)>,
+    /// When requests were asked for and when they come, from the first, and the numbers of their lines.
+    requests: Vec<(u64, u64, u64)>,
     /// When stores have left the buffer, from the first.
     stores: Vec<u64>,
 }
@@ -431,24 +431,33 @@ impl Overlap {
         self.refill = walked - begins;
         match near {
             true => walked,
-            false => walked.max(self.room_for(number, address)),
+            false => self.room_for(number, walked, address),
         }
     }
 
-    /// The time at which a cpu may ask for the line at an address.
-    fn room_for(&self, cpu: usize, address: u64) -> u64 {
-        let requests = &self.cpus[cpu].requests;
-        let all: Vec<u64> = requests.iter().map(|(done, _)| *done).collect();
-        let any = room(&all, self.outstanding);
-        if self.of_bank == 0 {
-            return any;
-        }
+    /// When a cpu may ask for the line at an address, if it has asked for it at `begins` without other requests.
+    fn room_for(&self, cpu: usize, begins: u64, address: u64) -> u64 {
+        let Cpu { entered, requests, .. } = &self.cpus[cpu];
         let bank = |line: u64| line % 4;
-        let same = requests
+        let same = |line: u64| bank(line) == bank(address / self.line_bytes);
+        let has_room = |at: u64, most: usize, of: &dyn Fn(u64) -> bool| {
+            let under_way = requests
+                .iter()
+                .filter(|(asked, done, line)| of(*line) && *asked <= at && at < *done);
+            most == 0 || under_way.count() < most
+        };
+        // Room comes when a request is done.
+        let first = begins.max(*entered);
+        let mut times: Vec<u64> = requests
             .iter()
-            .filter(|(_, line)| bank(*line) == bank(address / self.line_bytes));
-        let same: Vec<u64> = same.map(|(done, _)| *done).collect();
-        any.max(room(&same, self.of_bank))
+            .map(|(_, done, _)| *done)
+            .filter(|done| *done > first)
+            .collect();
+        times.push(first);
+        times.sort_unstable();
+        let fits = |at: &u64| has_room(*at, self.outstanding, &|_| true) && has_room(*at, self.of_bank, &same);
+        let found = times.into_iter().find(fits).expect("all requests are done in the end");
+        if found == first { begins } else { found }
     }
 
     /// The delay of a line from far away by waiting for its turn.
@@ -469,8 +478,8 @@ impl Overlap {
     }
 
     /// A request that no piece makes.
-    pub fn request(&mut self, cpu: usize, done: u64, address: u64) {
-        self.cpus[cpu].requests.push((done, address / self.line_bytes));
+    pub fn request(&mut self, cpu: usize, asked: u64, done: u64, address: u64) {
+        self.cpus[cpu].requests.push((asked, done, address / self.line_bytes));
     }
 
     /// The time that a piece with this request holds the cpu up.
@@ -483,7 +492,7 @@ impl Overlap {
         let done = asked + takes;
         let cpu = &mut self.cpus[number];
         if !near && !self.joined {
-            cpu.requests.push((done, address / self.line_bytes));
+            cpu.requests.push((asked, done, address / self.line_bytes));
         }
         let (wait, refill) = if op == Op::Write {
             if near && takes == 0 {
