@@ -1,13 +1,13 @@
-!> The field of applu: five conserved quantities of a gas at 33 x 33 x 33 points, what they lack to be steady (the residual), and
-!> the force with which the exact solution is steady. The first and last points of each direction are the boundary.
+!> The field of applu: five conserved quantities of a gas at 33 x 33 x 33 points, their residual (0 if they are steady),
+!> and the force that makes the exact solution steady. The first and last points of each direction are the boundary.
 !>
-!> The equations and constants are those of NAS LU (RNR-94-007, section 3), class W, whose ancestor this benchmark is.
+!> The equations and constants are those of class W of NAS LU (RNR-94-007, section 3), a descendant of this benchmark.
 module field
   implicit none
   integer, parameter :: n = 33
   double precision, parameter :: c1 = 1.4d0, c2 = 0.4d0, c3 = 0.1d0, c4 = 1, c5 = 1.4d0
   double precision, parameter :: time_step = 1.5d-3, omega = 1.2d0
-  !> 1/h^2, 1/(2h), 1/h, of h between points.
+  !> 1/h, 1/(2h) and 1/h^2, where h is the distance between points.
   double precision, parameter :: t3 = n - 1, t2 = t3/2, t1 = t3*t3
   !> Diffusion in each direction.
   double precision, parameter :: second(3) = [0.75d0, 0.75d0, 1d0]
@@ -38,7 +38,7 @@ contains
     end do
   end subroutine exact
 
-  !> Exact on the boundary, and inside what three lines between opposite boundaries make of it.
+  !> Exact on the boundary; inside, interpolated along the three lines between opposite boundaries.
   subroutine first_guess()
     integer :: i, j, k
     double precision :: low(5), high(5), x(5), y(5), z(5)
@@ -66,7 +66,7 @@ contains
     end do
   end subroutine first_guess
 
-  !> Root mean squares over the interior, all five added: of the residual, and of what the solution lacks to the exact one.
+  !> Root mean squares over the interior, summed over all five quantities: of the residual, and of the solution's error.
   double precision function residual_norm()
     double precision :: sum(5)
     integer :: i, j, k

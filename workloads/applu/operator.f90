@@ -174,7 +174,7 @@ contains
     end do
   end subroutine difference
 
-  !> Of the point at place x and two on each side, as far as they are.
+  !> The dissipation of the point at place x, from it and two points on each side, as far as these exist.
   pure subroutine dissipate(to, before2, before, v, after, after2, x)
     double precision, intent(inout) :: to(5)
     double precision, intent(in) :: before2(5), before(5), v(5), after(5), after2(5)

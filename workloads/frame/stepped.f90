@@ -17,7 +17,7 @@ module stepped
      subroutine start() bind(c, name='stepped_start')
      end subroutine start
 
-     !> Around what a program looks up for its own report before the steps: it is not recorded.
+     !> Around lookups for a program's own report before the steps: these are not recorded.
      subroutine pause() bind(c, name='stepped_pause')
      end subroutine pause
 
@@ -57,7 +57,7 @@ contains
     call frame_report(name // c_null_char, value)
   end subroutine report
 
-  !> What an element counts in a checksum: a right value in a wrong place is seen.
+  !> The weight of an element in a checksum: a right value in a wrong place is detected.
   pure double precision function place_weight(i, j)
     integer, intent(in) :: i, j
 

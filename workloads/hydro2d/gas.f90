@@ -1,17 +1,17 @@
-!> The gas of hydro2d: what it is per cell and how it flows from cell to cell. A jet enters a gas at rest along the axis of a
-!> cylinder. Cells 1 and the last of each direction are outside; i goes along the axis (z), j away from it (r).
+!> The gas of hydro2d: its state in each cell and its flow between cells. A jet enters a gas at rest along the axis of
+!> a cylinder. Cells 1 and the last of each direction are outside; i goes along the axis (z), j away from it (r).
 !>
 !> Sixteen arrays of 402 x 160. Parallel loops go over j. The master alone fills the cells outside, keeps account of the mass
-!> that crosses the ends, and looks for the cell that limits the time step (it wants to know which one it is).
+!> that crosses the ends, and looks for the cell that limits the time step (it needs the position of that cell).
 module gas
   implicit none
   integer, parameter :: nz = 402, nr = 160
   double precision, parameter :: gamma = 5d0/3d0, viscosity = 1d-3, dz = 1d0/40, dr = 1d0/40
   !> The jet: its radius, density, speed; the gas around it has density 1 and the same pressure.
   double precision, parameter :: jet_radius = 1, jet_density = 0.1d0, jet_speed = 6, jet_pressure = 0.6d0
-  !> Of a volume: mass, momentum along z and r, energy; the same after a first stage.
+  !> Per volume: mass, momentum along z and r, energy; the same after the first stage.
   double precision :: ro(nz, nr), mz(nz, nr), mr(nz, nr), en(nz, nr), ro1(nz, nr), mz1(nz, nr), mr1(nz, nr), en1(nz, nr)
-  !> Velocities, pressure, speed of sound; what flows through the side towards the next cell of one direction.
+  !> Velocities, pressure, speed of sound; the flow through the side towards the next cell of one direction.
   double precision :: vz(nz, nr), vr(nz, nr), pr(nz, nr), cs(nz, nr), fro(nz, nr), fmz(nz, nr), fmr(nz, nr), fen(nz, nr)
 
 contains
@@ -30,7 +30,7 @@ contains
     end do
   end subroutine initialize
 
-  !> The distance of cell j from the axis: of its middle.
+  !> The distance of the middle of cell j from the axis.
   pure double precision function radius(j)
     integer, intent(in) :: j
 
@@ -86,7 +86,7 @@ contains
     end do
   end subroutine find_state
 
-  !> The longest stable time step, and the cell because of which it is no longer.
+  !> The longest stable time step, and the cell that limits it.
   subroutine find_step(step, at_i, at_j)
     double precision, intent(out) :: step
     integer, intent(out) :: at_i, at_j
@@ -109,7 +109,7 @@ contains
     step = 0.4d0/most
   end subroutine find_step
 
-  !> Through the sides between cells i and i + 1: means of both, upwinded by the faster wave, and viscous stresses.
+  !> Flow through the sides between cells i and i + 1: means of both, upwinded by the faster wave, and viscous stresses.
   subroutine flow_along(ro, mz, mr, en)
     double precision, intent(in) :: ro(nz, nr), mz(nz, nr), mr(nz, nr), en(nz, nr)
     double precision :: fast, shear_z, shear_r
@@ -131,7 +131,7 @@ contains
     end do
   end subroutine flow_along
 
-  !> Through the sides between cells j and j + 1.
+  !> Flow through the sides between cells j and j + 1.
   subroutine flow_across(ro, mz, mr, en)
     double precision, intent(in) :: ro(nz, nr), mz(nz, nr), mr(nz, nr), en(nz, nr)
     double precision :: fast, shear_z, shear_r
@@ -171,7 +171,7 @@ contains
     end do
   end subroutine advance_along
 
-  !> The second one with the mean of the gas before and after the first.
+  !> The second stage begins with the mean of the gas before and after the first.
   subroutine correct_along(step)
     double precision, intent(in) :: step
     double precision :: c
@@ -189,7 +189,7 @@ contains
     end do
   end subroutine correct_along
 
-  !> Either stage's other direction: sides grow with their distance from the axis, and pressure pushes outwards.
+  !> The other direction of either stage: sides grow with their distance from the axis, and pressure pushes outwards.
   subroutine advance_across(ro, mz, mr, en, step)
     double precision, intent(inout) :: ro(nz, nr), mz(nz, nr), mr(nz, nr), en(nz, nr)
     double precision, intent(in) :: step

@@ -1,5 +1,5 @@
 !> The inner loop of the transposed and the threaded version: two loads for each multiplication. It is recursive because only
-!> such procedures may be at work twice at the same time, as they are with two workers.
+!> recursive procedures may run twice at the same time, as they do with two workers.
 module dots
   implicit none
 contains

@@ -1,4 +1,4 @@
-!> Matrix multiply, C = C + A B with n by n matrices (Philbin et al. 1996, section 4.2): what all versions share.
+!> Matrix multiply, C = C + A B with n by n matrices (Philbin et al. 1996, section 4.2): shared part of all versions.
 !> The elements are small whole numbers, so that every sum is exact and all versions must agree to the last bit.
 subroutine workload(opt, out) bind(c)
   use frame
@@ -35,7 +35,7 @@ subroutine workload(opt, out) bind(c)
   call multiply(a, b, c, n, opt, out)
   call frame_end()
 
-  ! Weights that differ from element to element: a result in the wrong place is seen.
+  ! Weights that differ from element to element: a result in the wrong place is detected.
   do j = 1, n
      do i = 1, n
         out%checksum = out%checksum + c(i, j)*(mod(i + 31*j, 101) + 1)

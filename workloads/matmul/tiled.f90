@@ -1,5 +1,5 @@
-!> "Tiled": by hand, for the registers, the first- and the second-level cache, as the paper says that
-!> the KAP compiler did it to the interchanged version: nine multiplications and six loads in the
+!> "Tiled": by hand, for the registers, the first- and the second-level cache, as the KAP compiler
+!> did it to the interchanged version according to the paper: nine multiplications and six loads in the
 !> inner loop, on three rows of A and three columns of B, with nine elements of C in registers.
 subroutine multiply(a, b, c, n, opt, out)
   use frame
@@ -10,7 +10,7 @@ subroutine multiply(a, b, c, n, opt, out)
   type(options), intent(in) :: opt
   type(outcome), intent(inout) :: out
   !> A tile of A of 513 x 128 is 513 KB: it stays in the second-level cache (2 MB then, 1 MB now) while the whole of B and C
-  !> goes past it. It is tall because columns of a power of two fall on each other in a cache: 128 columns
+  !> goes past it. It is tall because columns of a power of two collide in a cache: 128 columns
   !> of 8 KB take two of the four ways that the paper's cache has. For the same reason three columns of B
   !> are copied to a place of their own, where they stay in the first-level cache.
   integer, parameter :: tile_i = 513, tile_k = 128, reg = 3
@@ -45,7 +45,7 @@ subroutine multiply(a, b, c, n, opt, out)
               c(i, j + 1) = c12; c(i + 1, j + 1) = c22; c(i + 2, j + 1) = c32
               c(i, j + 2) = c13; c(i + 1, j + 2) = c23; c(i + 2, j + 2) = c33
            end do
-           ! What is left where the tile's height is no multiple of three; columns that are left come below.
+           ! The remaining rows if the tile's height is not a multiple of three; remaining columns follow below.
            call one_by_one(whole_i + 1, last_i, j, j + 2)
         end do
         call one_by_one(ii, last_i, whole_j + 1, n)

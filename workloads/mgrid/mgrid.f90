@@ -1,6 +1,6 @@
 !> Mgrid: Poisson's equation on a cube that repeats, by V-cycles of a multigrid (NAS MG, RNR-94-007, section 3): one cycle is one time
 !> step. 64 x 64 x 64 points on the finest level, 2 x 2 x 2 on the coarsest, all of them in two arrays, one level after another, and the
-!> right side of the finest level in a third. How a level lies in them is known at run time only.
+!> right side of the finest level in a third. The position of a level in them is known only at run time.
 #ifndef LEVELS
 #define LEVELS 6
 #endif
@@ -8,10 +8,10 @@ module levels
   implicit none
   integer, parameter :: finest = LEVELS, points = 2**finest + 2
   integer :: level
-  !> All levels together.
+  !> The points of all levels together.
   integer, parameter :: room = sum([((2**level + 2)**3, level=1, finest)])
   double precision :: u(room), r(room), v(points, points, points)
-  !> Points a side of each level, copies with them, and where it begins.
+  !> Points per side of each level, including copies, and the level's first element.
   integer :: n(finest), begin(finest)
 
 contains

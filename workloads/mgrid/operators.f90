@@ -6,7 +6,7 @@ module operators
 
 contains
 
-  !> Copies at the ends of all directions.
+  !> Makes the copies at the ends of all directions.
   subroutine repeat_ends(u, n)
     integer, intent(in) :: n
     double precision, intent(inout) :: u(n, n, n)
@@ -111,7 +111,7 @@ contains
     call repeat_ends(s, m)
   end subroutine coarsen
 
-  !> Adds the solution z of the next coarser level of m points: where there is no point between two, four, eight of it.
+  !> Adds the solution z of the next coarser level of m points: elsewhere the mean of two, four or eight of its points.
   subroutine refine(u, n, z, m)
     integer, intent(in) :: m, n
     double precision, intent(inout) :: u(n, n, n)

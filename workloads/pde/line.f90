@@ -1,5 +1,5 @@
-!> One line of the mesh at a time: what the versions of the PDE solver put together in different orders.
-!> The procedures are recursive because only such ones may be at work twice at the same time, as they are with two workers.
+!> Work on one line of the mesh, which the versions of the PDE solver do in different orders.
+!> The procedures are recursive because only such ones may run twice at the same time, as they do with two workers.
 !> Red points are those with i + j odd; a red point has black neighbours only, and the other way round.
 module line
   implicit none

@@ -1,5 +1,5 @@
 !> Red-black Gauss-Seidel relaxation of a partial differential equation, then the residual (Philbin et al. 1996,
-!> section 4.3): what all versions share. n by n unknowns with a border of known values around them.
+!> section 4.3): shared part of all versions. n by n unknowns with a border of known values around them.
 subroutine workload(opt, out) bind(c)
   use frame
   implicit none

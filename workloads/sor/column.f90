@@ -1,5 +1,5 @@
-!> Columns of the SOR nest. The procedures are recursive because only such ones may be at work twice at the same time, as they are
-!> with two workers.
+!> Columns of the SOR nest. The procedures are recursive because only such ones may run twice at the same time, as
+!> they do with two workers.
 module column
   implicit none
   private

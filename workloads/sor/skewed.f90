@@ -1,5 +1,5 @@
-!> "Skewed", beyond the paper: the threaded version with its hints moved by one column (of those relaxed together) for each iteration. Whatever a thread
-!> needs then lies in its own bin or an earlier one, so that the result is the untiled one to the last bit.
+!> "Skewed", beyond the paper: the threaded version with its hints moved by one column (of those relaxed together) for
+!> each iteration. A thread then needs only its own bin and earlier ones; the result is the untiled one to the last bit.
 subroutine solve(a_, n_, iterations, opt, out)
   use frame
   use places

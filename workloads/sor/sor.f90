@@ -1,4 +1,4 @@
-!> The SOR nest (Philbin et al. 1996, section 4.3): what all versions share. One array with a border of known values.
+!> The SOR nest (Philbin et al. 1996, section 4.3): shared part of all versions. One array, known border values.
 subroutine workload(opt, out) bind(c)
   use frame
   implicit none
@@ -44,8 +44,8 @@ subroutine workload(opt, out) bind(c)
 
 contains
 
-  !> How far the elements are from the mean of their neighbours, as a root mean square. Versions that update in another order come to
-  !> the same solution by another way, and this says how near they are.
+  !> The root mean square of the elements' distances from the mean of their neighbours. Versions that update in another
+  !> order reach the same solution by another way, and this shows how near they are.
   double precision function residual()
     residual = 0
     do j = 1, n - 1

@@ -7,12 +7,12 @@
 module lattice
   implicit none
   integer, parameter :: side = 16, sites = side**4
-  !> What a line along x takes in memory.
+  !> The places that a line along x takes in memory.
   integer, parameter :: wide = PLACES
   !> The links; the sum of the staples around each link of one direction.
   double precision :: u(4, wide, side, side, side, 4), staple(4, wide, side, side, side)
-  !> The quark's source, the propagator, what it lacks, the direction of search, and that after one and both applications of
-  !> Dirac's operator.
+  !> The quark's source, the propagator, its residual, the direction of search, and that direction after one and both
+  !> applications of Dirac's operator.
   double precision, dimension(4, wide, side, side, side) :: b, x, r, p, q, w
   !> Signs of the y, z and t direction; that of x is always 1.
   double precision :: eta(3, wide, side, side, side)
@@ -64,7 +64,7 @@ contains
     end do
   end subroutine initialize
 
-  !> A number from -1 to 1 that looks random: Lehmer's generator, a few steps from a beginning of its own.
+  !> A pseudo-random number from -1 to 1: Lehmer's generator, a few steps from a seed of its own.
   pure double precision function chance(beginning)
     integer, intent(in) :: beginning
     integer, parameter :: long = selected_int_kind(18)

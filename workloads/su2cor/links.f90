@@ -1,8 +1,8 @@
-!> The gauge field of su2cor: over-relaxation, which moves every link as far as it goes without a change of the action. The links of one
-!> direction at even (odd) sites do not need each other; they are moved together.
+!> The gauge field of su2cor: over-relaxation, which moves every link as far as possible at constant action. The links
+!> of one direction at even (odd) sites do not depend on each other; they are moved together.
 !>
-!> The loops are parallel over y: what a thread has of the field lies in pieces of half a kilobyte for each of its y, at every z, t and
-!> direction; a page is everyone's.
+!> The loops are parallel over y: a thread's part of the field lies in pieces of half a kilobyte for each of its y,
+!> at every z, t and direction; all threads share each page.
 module links
   use lattice
   implicit none

@@ -29,7 +29,7 @@ contains
     rr = dot(r, r)
   end subroutine begin_search
 
-  !> One iteration. Gives the square of what the propagator lacks, by the recurrence.
+  !> One iteration. Returns the square of the propagator's residual, by the recurrence.
   double precision function search()
     double precision :: alpha, beta, before
 
@@ -45,7 +45,7 @@ contains
     search = rr
   end function search
 
-  !> The square of b - D* D x, which the recurrence's must be; uses q and w.
+  !> The square of b - D* D x, which the recurrence must give; uses q and w.
   double precision function true_residual()
     integer :: it
 
@@ -106,7 +106,7 @@ contains
     s4 = s4 + h*(-a(3)*c(2) + a(2)*c(1) + a(1)*c(4) - a(4)*c(3))
   end subroutine along
 
-  !> Takes away h times the link's conjugate times the quark.
+  !> Subtracts h times the link's conjugate times the quark.
   pure subroutine back(s1, s2, s3, s4, h, a, c)
     double precision, intent(inout) :: s1, s2, s3, s4
     double precision, intent(in) :: h, a(4), c(4)

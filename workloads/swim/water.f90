@@ -149,7 +149,7 @@ contains
     end do
   end subroutine first_shift
 
-  !> What was now is filtered and becomes old, what is new becomes now.
+  !> The current values are filtered and become the old ones; the new values become the current ones.
   subroutine shift()
     integer :: i, j
 
@@ -183,7 +183,7 @@ contains
     end do
   end subroutine shift
 
-  !> Of the whole grid, in double precision: mass, which a step keeps, and energy, which it nearly keeps.
+  !> Totals of the grid, in double precision: mass, which a step conserves, and energy, which it nearly conserves.
   subroutine find_totals(mass, energy)
     double precision, intent(out) :: mass, energy
     integer :: i, j
@@ -199,8 +199,8 @@ contains
     end do
   end subroutine find_totals
 
-  !> The largest change of a velocity since the beginning, of the largest velocity: the flow is a steady one, but for what
-  !> differences and rounding make of it.
+  !> The largest change of a velocity since the beginning, relative to the largest velocity: the flow is steady,
+  !> except for the errors of the differences and of rounding.
   double precision function velocity_change()
     double precision :: most, change
     integer :: i, j

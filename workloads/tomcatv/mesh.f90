@@ -7,13 +7,13 @@ module mesh
   integer, parameter :: n = POINTS
   !> The other direction's part of the diagonal, under-relaxed by 0.98.
   double precision, parameter :: relax = 2/0.98d0
-  !> Places; what they lack, and then how far they move; the systems: beside the diagonal, on it, and eliminated.
+  !> Places; their residuals, which become their moves; the systems: beside the diagonal, on it, and eliminated.
   double precision :: x(n, n), y(n, n), rx(n, n), ry(n, n), aa(n, n), dd(n, n), d(n, n)
 
 contains
 
-  !> A channel with a bump on the one side, its lines at first crowded and bent. The master alone does this: the benchmark's
-  !> comes from a file.
+  !> A channel with a bump on one side; its lines are crowded and bent at first. The master alone does this: the
+  !> benchmark reads its mesh from a file.
   subroutine boundary()
     double precision, parameter :: pi = 3.14159265358979324d0
     double precision :: s, t, low, wave_x(n), wave_y(n), bend_x, bend_y
@@ -132,7 +132,7 @@ contains
     end do
   end subroutine add
 
-  !> Cells that are turned over: none in a mesh that is one.
+  !> The number of cells that are turned over: 0 in a valid mesh.
   integer function folded()
     integer :: i, j
 

@@ -1,6 +1,6 @@
 !> Tomcatv: a mesh of curved lines that follow the boundary of a domain, after Thompson. The places x and y of the mesh's points
-!> are solutions of two coupled elliptic equations; each time step finds what they lack (the residual), solves
-!> tridiagonal systems along the lines of one direction and adds what comes out.
+!> are solutions of two coupled elliptic equations; each time step finds their residual, solves
+!> tridiagonal systems along the lines of one direction and adds the result.
 !>
 !> Seven arrays of 513 x 513. Lines that are solved are columns here: the recurrences run down a column, columns are
 !> independent, and all loops are parallel over them, so that a thread's part of each array is contiguous.

@@ -1,5 +1,5 @@
-!> The flow of turb3d in a cube that repeats, 2 pi a side, as waves: real and imaginary parts side by side along x. The nonlinear term
-!> u x curl u is found at points; of it is kept what has no divergence and no wave shorter than the grid can hold products of (2/3 rule).
+!> The flow of turb3d in a cube that repeats, 2 pi a side, as waves: real and imaginary parts side by side along x. The
+!> nonlinear term u x curl u is found at points. Its divergence and waves too short for products (2/3 rule) are removed.
 !>
 !> Twelve arrays of 66 x 64 x 64. The loops here are parallel over planes.
 module flow
@@ -148,7 +148,7 @@ contains
           y = wave(j)
           do i = 1, wide
              x = (i - 1)/2
-             ! Waves of x below 0 are those above 0 once more.
+             ! Waves of x below 0 repeat those above 0.
              square = merge(0.5d0, 1d0, i <= 2)*(u(i, j, k)**2 + v(i, j, k)**2 + w(i, j, k)**2)
              energy = energy + square
              enstrophy = enstrophy + (x*x + y*y + z*z)*square
@@ -158,7 +158,7 @@ contains
     end do
   end subroutine find_totals
 
-  !> How far a transform and its inverse are from giving back what they were given.
+  !> The error of a transform followed by its inverse.
   double precision function transform_error()
     integer :: i, j, k
 

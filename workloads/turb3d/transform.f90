@@ -1,5 +1,5 @@
-!> Fourier transforms of turb3d: of a cube of 64 x 64 x 64 real numbers, in place. Of the transform of a real line its first 33 complex
-!> numbers are enough; they need two places more than the line: arrays are 66 x 64 x 64.
+!> Fourier transforms of turb3d: of a cube of 64 x 64 x 64 real numbers, in place. The first 33 complex numbers of the
+!> transform of a real line are enough; they need two places more than the line: arrays are 66 x 64 x 64.
 !>
 !> One direction after another, each one parallel loop: lines along x and y are in planes, and the loops go over planes; lines along z go
 !> through all planes, and the loop goes over y. A line is copied into a thread's own memory and back.
@@ -92,7 +92,7 @@ contains
     end do
   end subroutine waves_to_lines
 
-  !> Real and imaginary parts that change places make a transform the inverse one.
+  !> A transform with real and imaginary parts exchanged is the inverse transform.
   subroutine along_y(a, back)
     double precision, intent(inout) :: a(wide, n, n)
     logical, intent(in) :: back
@@ -193,7 +193,7 @@ contains
     end do
   end subroutine pass
 
-  !> The same of one lot 16 apart, where nothing is turned.
+  !> The same for one lot, 16 apart, without rotation.
   pure subroutine last_pass(re, im, to_re, to_im)
     double precision, intent(in) :: re(0:15, 0:3), im(0:15, 0:3)
     double precision, intent(out) :: to_re(0:15, 0:3), to_im(0:15, 0:3)

@@ -43,7 +43,7 @@ program turb3d
   call report('n', dble(n))
   call report('energy_before', energy_before)
   call report('energy', energy)
-  ! What viscosity takes away: twice the viscosity times the enstrophy.
+  ! The loss by viscosity: twice the viscosity times the enstrophy.
   call report('energy_error', abs(energy_before - energy - viscosity*time_step*steps*(enstrophy_before + enstrophy))/energy_before)
   call report('enstrophy', enstrophy)
   call report('divergence', divergence)

@@ -1,5 +1,5 @@
-! Loops around the innermost are counted in 32 bits by flang's OpenMP: group reuse of columns is seen all the same. Of
-! nine points of x the one that comes first leads; y is written.
+! flang's OpenMP counts the loops around the innermost in 32 bits; group reuse of columns is found nevertheless. Of nine
+! points of x, the first one leads; y is written.
 !
 ! RUN: env DOMICILE_COMPILER=prefetch,line=128,cache=1048576,clock=400,latency=500,issue=1 \
 ! RUN:   %flang -O2 -g -mllvm -vectorize-loops=false %s -module-dir %T -o %t -Rpass=domicile-prefetch 2>%t.said

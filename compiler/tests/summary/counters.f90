@@ -1,5 +1,5 @@
-! Counters are given to procedures of other files by their address. None may change the counter of a loop around the call,
-! so what is indexed by it is known. A number that came from somewhere else may be changed.
+! Counters are passed to procedures of other files by address. None of these may change the counter of a loop around the
+! call, so indices by that counter are known. A number from elsewhere may be changed.
 !
 ! RUN: %flang -O2 -g1 -c %s -o /dev/null -Rpass=domicile -Rpass-missed=domicile 2>&1 | grep remark: | FileCheck %s \
 ! RUN:   --implicit-check-not="array of pointers)" --implicit-check-not=counters.f90:17
@@ -43,7 +43,7 @@ subroutine changed(n, at)
   end do
 end subroutine changed
 
-! Of a thread's own copy of an array there is nothing to describe.
+! A thread's own copy of an array needs no description.
 subroutine sums(n, v, total)
   integer :: n
   real(8) :: v(5, n), total(5)

@@ -1,5 +1,5 @@
-! Chunks, collapse, an optional array that is not there, a time loop in the region, steps downwards, counters that a
-! function of another file is given.
+! Chunks, collapse, an absent optional array, a time loop in the region, negative steps, counters that are passed to a
+! function of another file.
 !
 ! RUN: %flang -O2 %s %S/Inputs/other.f90 %print -o %t
 ! RUN: env OMP_NUM_THREADS=3 %t | FileCheck %s

@@ -1,5 +1,5 @@
-! Orders of work as objects: the interface of domicile/domicile.h for Fortran. domicile_order(3) says
-! what the calls do; domicile_th is the module for the paper's three calls.
+! Orders of work as objects: the interface of domicile/domicile.h for Fortran. domicile_order(3)
+! describes the calls; domicile_th is the module for the paper's three calls.
 !
 !   use domicile
 !   use, intrinsic :: iso_c_binding
@@ -13,8 +13,8 @@
 !   error = domicile_order_run(order, 0)
 !   error = domicile_order_destroy(order)
 !
-! A thread's procedure gets what its two pointers point to: subroutine f(x, y); real :: x(*), y(*). Two
-! integers can be given instead of the pointers, whose values are kept: subroutine f(i, j); integer, intent(in) :: i, j.
+! A thread's procedure gets the objects that its two pointers point to: subroutine f(x, y); real :: x(*), y(*). Two
+! integers can replace the pointers; their values are kept: subroutine f(i, j); integer, intent(in) :: i, j.
 module domicile
   use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_ptr, c_size_t
   implicit none
@@ -43,7 +43,7 @@ module domicile
   integer(c_int), parameter, public :: DOMICILE_UNFIT = 14
   integer(c_int), parameter, public :: DOMICILE_REFUSED = 15
 
-  ! In which order bins run.
+  ! The order in which bins run.
   integer(c_int32_t), parameter, public :: DOMICILE_TOUR_FIRST_FORK = 0
   integer(c_int32_t), parameter, public :: DOMICILE_TOUR_NEAREST = 1
   integer(c_int32_t), parameter, public :: DOMICILE_TOUR_HILBERT = 2
@@ -54,7 +54,7 @@ module domicile
   ! The id of a thread that was forked by a running thread.
   integer(c_int64_t), parameter, public :: DOMICILE_NO_THREAD = -1
 
-  ! What an order is like; zeros are the defaults. outer(:, level) are the sides for a further cache.
+  ! The attributes of an order; zeros are the defaults. outer(:, level) are the sides for a further cache.
   type, bind(c), public :: domicile_order_attributes
     integer(c_size_t) :: size = 312
     integer(c_int32_t) :: hints = 0
@@ -70,7 +70,7 @@ module domicile
     integer(c_int64_t) :: at_caches = 0
   end type
 
-  ! What a run did.
+  ! The report of a run.
   type, bind(c), public :: domicile_order_report
     integer(c_size_t) :: size = 40
     integer(c_int64_t) :: threads = 0
@@ -79,7 +79,7 @@ module domicile
     integer(c_int64_t) :: at_caches = 0
   end type
 
-  ! What became of calls of domicile_ship, and the cost of one, in nanoseconds.
+  ! The outcomes of calls of domicile_ship, and the cost of one call in nanoseconds.
   type, bind(c), public :: domicile_caches_state
     integer(c_size_t) :: size = 104
     integer(c_int64_t) :: caches = 0
@@ -108,21 +108,21 @@ module domicile
       type(c_ptr), value :: order
       integer(c_int) :: error
     end function
-    ! Makes a pending thread run after another one; a circle is refused.
+    ! Makes a pending thread run after another one; a cycle is refused.
     function domicile_order_depend(order, later, earlier) result(error) bind(c)
       import :: c_int, c_int64_t, c_ptr
       type(c_ptr), value :: order
       integer(c_int64_t), value :: later, earlier
       integer(c_int) :: error
     end function
-    ! Makes room for so many threads in so many bins.
+    ! Makes room for this many threads in this many bins.
     function domicile_order_reserve(order, threads, bins) result(error) bind(c)
       import :: c_int, c_ptr, c_size_t
       type(c_ptr), value :: order
       integer(c_size_t), value :: threads, bins
       integer(c_int) :: error
     end function
-    ! Runs all pending threads; with keep = 0 they are forgotten, else they are there for the next run.
+    ! Runs all pending threads; keep = 0 forgets them, any other value keeps them for the next run.
     function domicile_order_run(order, keep, report) result(error) bind(c)
       import :: c_int, c_ptr, domicile_order_report
       type(c_ptr), value :: order
@@ -141,7 +141,7 @@ module domicile
       type(c_ptr), value :: order
       integer(c_int64_t) :: threads
     end function
-    ! Which worker runs the caller, from 0; -1 outside a run.
+    ! The worker that runs the caller, from 0; -1 outside a run.
     function domicile_order_worker(order) result(worker) bind(c)
       import :: c_int, c_ptr
       type(c_ptr), value :: order
@@ -154,13 +154,13 @@ module domicile
       integer(c_int32_t), value :: dimension
       integer(c_int64_t) :: side
     end function
-    ! Why the block has the sides that it has; cut or filled with blanks to the length of text.
+    ! The reason for the block's sides, cut or filled with blanks to the length of text.
     subroutine domicile_order_reason(order, text)
       import :: c_ptr
       type(c_ptr), intent(in) :: order
       character(len=*), intent(out) :: text
     end subroutine
-    ! What the last call that failed said; for c_null_ptr, the last domicile_order_create.
+    ! The message of the last failed call; for c_null_ptr, of the last domicile_order_create.
     subroutine domicile_order_message(order, text)
       import :: c_ptr
       type(c_ptr), intent(in) :: order
@@ -178,7 +178,7 @@ module domicile
       type(c_ptr), intent(out) :: caches
       integer(c_int) :: error
     end function
-    ! Gives them up; the workers end with the last home.
+    ! Releases the caches; the workers end with the last home.
     function domicile_caches_end(caches) result(error) bind(c)
       import :: c_int, c_ptr
       type(c_ptr), value :: caches
@@ -190,7 +190,7 @@ module domicile
       type(domicile_caches_state), intent(inout) :: state
       integer(c_int) :: error
     end function
-    ! Gives data of so many bytes a cache.
+    ! Assigns a cache to data of this many bytes.
     function domicile_home_create(caches, bytes, home) result(error) bind(c)
       import :: c_int, c_int64_t, c_ptr
       type(c_ptr), value :: caches
@@ -209,18 +209,18 @@ module domicile
       type(c_ptr), value :: home
       integer(c_int32_t) :: cache
     end function
-    ! Calls f with what the two pointers point to, at the cache of the data, and waits for it. Results go where they point.
+    ! Calls f at the cache of the data, with the objects that the two pointers point to, and waits. Results go there.
     function domicile_ship(home, f, arg1, arg2) result(error)
       import :: c_int, c_ptr
       type(c_ptr), intent(in) :: home, arg1, arg2
       external :: f
       integer(c_int) :: error
     end function
-    ! What the last call for caches that failed said; cut or filled with blanks.
+    ! The message of the last failed call for caches, cut or filled with blanks.
     subroutine domicile_ship_message(text)
       character(len=*), intent(out) :: text
     end subroutine
-    ! Where a variable or an array element lies, as a hint.
+    ! The address of a variable or an array element, as a hint.
     function domicile_hint(place) result(hint)
       import :: c_int64_t
       type(*), intent(in) :: place
@@ -258,7 +258,7 @@ module domicile
     end function
   end interface
 
-  ! The same for a thread that runs after the first count of the threads whose ids are in earlier.
+  ! The same for a thread that runs after the threads whose ids are earlier(1:count).
   interface domicile_order_fork_after
     function domicile_order_fork_after_ptr(order, f, arg1, arg2, hints, earlier, count, thread) result(error)
       import :: c_int, c_int32_t, c_int64_t, c_ptr

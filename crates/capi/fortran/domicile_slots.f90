@@ -1,4 +1,4 @@
-! Cache slots: the interface of domicile/domicile.h for Fortran. domicile_slots(3) says what the calls do.
+! Cache slots: the interface of domicile/domicile.h for Fortran. domicile_slots(3) describes the calls.
 !
 !   use domicile_slots
 !   use, intrinsic :: iso_c_binding
@@ -8,12 +8,12 @@
 !     ...
 !   error = domicile_slot_create(application, 512_c_int64_t * 1024, DOMICILE_SLOT_PRIVATE, slot)
 !   error = domicile_data_set_create(application, c_null_ptr, set)
-!   error = domicile_data_set_add(set, a)                  ! a whole array, or any part that lies in one piece
+!   error = domicile_data_set_add(set, a)                  ! a whole array, or any contiguous part
 !   error = domicile_data_set_allocate(set, slot, DOMICILE_OTHERS_ABSENT)
 !   error = domicile_slots_close(application)
 !
-! What counts is where an array lies: give domicile_data_set_add the array itself, never an expression. Needs the
-! module domicile, whose errors it hands on.
+! The address of an array counts: give domicile_data_set_add the array itself, never an expression. This module needs
+! the module domicile, and passes on its errors.
 module domicile_slots
   use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_ptr, c_size_t
   use domicile, only: DOMICILE_OK, DOMICILE_NULL, DOMICILE_INVALID, DOMICILE_OUT_OF_MEMORY, DOMICILE_INTERNAL, &
@@ -29,25 +29,25 @@ module domicile_slots
   public :: domicile_data_set_create, domicile_data_set_add, domicile_data_set_allocate, domicile_data_set_colors
   public :: domicile_data_set_census, domicile_data_set_repair, domicile_data_set_destroy
 
-  ! What a call came to.
+  ! The results of calls.
   public :: DOMICILE_OK, DOMICILE_NULL, DOMICILE_INVALID, DOMICILE_OUT_OF_MEMORY, DOMICILE_INTERNAL
   public :: DOMICILE_UNAVAILABLE, DOMICILE_OVERCOMMITTED, DOMICILE_UNKNOWN_HANDLE, DOMICILE_IN_USE
   public :: DOMICILE_UNFIT, DOMICILE_REFUSED, domicile_error_text
 
-  ! What a slot is for: weak locality, with colors that others may have too; strong locality, with its own.
+  ! The kind of a slot: weak locality, with colors that others may have too; strong locality, with colors of its own.
   integer(c_int32_t), parameter, public :: DOMICILE_SLOT_SHARED = 1
   integer(c_int32_t), parameter, public :: DOMICILE_SLOT_PRIVATE = 2
 
-  ! Who else may use memory while it gets its colors.
+  ! Other users of memory while it gets its colors.
   integer(c_int32_t), parameter, public :: DOMICILE_OTHERS_ABSENT = 0
   integer(c_int32_t), parameter, public :: DOMICILE_OTHERS_RUNNING = 1
 
-  ! Who says what the colors are.
+  ! The source of the colors.
   integer(c_int32_t), parameter, public :: DOMICILE_COLORS_NONE = 0
   integer(c_int32_t), parameter, public :: DOMICILE_COLORS_VALIDATED = 1
   integer(c_int32_t), parameter, public :: DOMICILE_COLORS_FORCED = 2
 
-  ! What an application asks for; zeros are the defaults.
+  ! The attributes of an application; zeros are the defaults.
   type, bind(c), public :: domicile_slots_attributes
     integer(c_size_t) :: size = 40
     integer(c_int32_t) :: processors = 0
@@ -59,7 +59,7 @@ module domicile_slots
     integer(c_int32_t) :: measure = 0
   end type
 
-  ! How an application stands.
+  ! The state of an application.
   type, bind(c), public :: domicile_slots_state
     integer(c_size_t) :: size = 48
     integer(c_int32_t) :: colors = 0
@@ -72,7 +72,7 @@ module domicile_slots
     integer(c_int32_t) :: reserved = 0
   end type
 
-  ! What an allocation did.
+  ! The report of an allocation.
   type, bind(c), public :: domicile_allocation
     integer(c_size_t) :: size = 64
     integer(c_int32_t) :: colors = 0
@@ -85,7 +85,7 @@ module domicile_slots
     integer(c_int64_t) :: left_out = 0
   end type
 
-  ! The pages of a data set, counted.
+  ! Counts of the pages of a data set.
   type, bind(c), public :: domicile_census
     integer(c_size_t) :: size = 48
     integer(c_int64_t) :: pages = 0
@@ -110,7 +110,7 @@ module domicile_slots
     end function
   end interface
 
-  ! Adds memory to a data set: an array, or any part of one that lies in one piece; or so many bytes from a place on.
+  ! Adds memory to a data set: an array, or any contiguous part of one; or this many bytes from an address on.
   interface domicile_data_set_add
     function domicile_data_set_add_array(set, array) result(error) bind(c)
       import :: c_int, c_ptr
@@ -133,7 +133,7 @@ module domicile_slots
       type(c_ptr), value :: application
       integer(c_int) :: error
     end function
-    ! Bytes of cache that can still be had.
+    ! Bytes of cache that are still available.
     function domicile_slots_available(application) result(bytes) bind(c)
       import :: c_int64_t, c_ptr
       type(c_ptr), value :: application
@@ -145,25 +145,25 @@ module domicile_slots
       type(domicile_slots_state), intent(inout) :: state
       integer(c_int) :: error
     end function
-    ! The caller is the thread that groups know by this number.
+    ! Makes the caller the thread that groups know by this number.
     function domicile_slots_bind(application, thread) result(error) bind(c)
       import :: c_int, c_int64_t, c_ptr
       type(c_ptr), value :: application
       integer(c_int64_t), value :: thread
       integer(c_int) :: error
     end function
-    ! What the caller's last call that failed said; cut or filled with blanks to the length of text.
+    ! The message of the caller's last failed call, cut or filled with blanks to the length of text.
     subroutine domicile_slots_message(text)
       character(len=*), intent(out) :: text
     end subroutine
-    ! Which facilities are in use, and why.
+    ! The facilities that are in use, and the reasons.
     subroutine domicile_slots_means(application, text)
       import :: c_ptr
       type(c_ptr), intent(in) :: application
       character(len=*), intent(out) :: text
     end subroutine
 
-    ! A slot of so many bytes in each shared cache whose processors use it.
+    ! A slot of this many bytes in each shared cache whose processors use it.
     function domicile_slot_create(application, bytes, kind, slot) result(error) bind(c)
       import :: c_int, c_int32_t, c_int64_t, c_ptr
       type(c_ptr), value :: application
@@ -177,7 +177,7 @@ module domicile_slots
       type(c_ptr), value :: slot
       integer(c_int) :: error
     end function
-    ! Memory full of zeros in a slot, for c_f_pointer; the group may be c_null_ptr: all threads.
+    ! Zeroed memory in a slot, for c_f_pointer; a group of c_null_ptr stands for all threads.
     function domicile_slot_memory(application, slot, group, bytes, memory) result(error) bind(c)
       import :: c_int, c_ptr, c_size_t
       type(c_ptr), value :: application, slot, group
@@ -223,7 +223,7 @@ module domicile_slots
       type(c_ptr), intent(out) :: set
       integer(c_int) :: error
     end function
-    ! Gives it the slot's colors; c_null_ptr: confines it to the fewest.
+    ! Gives the data set the slot's colors; a slot of c_null_ptr confines it to the fewest.
     function domicile_data_set_allocate(set, slot, others, done) result(error) bind(c)
       import :: c_int, c_int32_t, c_ptr, domicile_allocation
       type(c_ptr), value :: set, slot
@@ -231,7 +231,7 @@ module domicile_slots
       type(domicile_allocation), intent(inout), optional :: done
       integer(c_int) :: error
     end function
-    ! Its colors, at most room of them; count is how many there are.
+    ! The data set's colors, at most room of them; count is their number.
     function domicile_data_set_colors(set, colors, room, count) result(error) bind(c)
       import :: c_int, c_int32_t, c_ptr, c_size_t
       type(c_ptr), value :: set

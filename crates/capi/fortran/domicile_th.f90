@@ -3,7 +3,7 @@
 !   J. Philbin, J. Edler, O. J. Anshus, C. C. Douglas, K. Li, "Thread Scheduling for Cache
 !   Locality", ASPLOS 1996, section 3.1
 !
-! as a Fortran program uses them. domicile/th.h says what they do, th(3) at more length.
+! as a Fortran program uses them. domicile/th.h describes them, th(3) in more detail.
 !
 !   use domicile_th
 !   call th_init(0, 0)
@@ -21,10 +21,10 @@
 !   two type(c_ptr)    the objects that they point to (c_loc(x)) are the procedure's arguments:
 !                      subroutine f(x, y); real :: x(*), y(*). They must still be there in th_run.
 !
-! The hints are variables or array elements: what counts is where they lie in memory. They come
-! without brackets or c_loc, one to three of them; leave out what the plane does not have
-! (in C that is a hint of 0). Pass elements of the array itself, never an expression, which has an address of
-! its own.
+! The hints are one to three variables or array elements, without brackets or c_loc. Their
+! addresses count: pass elements of the array itself, never an expression, which has an address of
+! its own. Leave out the dimensions that the plane does not have (in C, such a dimension is a hint
+! of 0).
 !
 ! A thread's procedure may be external, of a module, or internal to a procedure that has not
 ! returned when th_run is called.
@@ -34,7 +34,7 @@ module domicile_th
   private
   public :: th_init, th_fork, th_run
 
-  ! Sets the bytes of a block in each dimension and the number of bins to be ready for; 0 is the default.
+  ! Sets the bytes of a block in each dimension and the expected number of bins; 0 is the default.
   interface th_init
     subroutine domicile_th_init_int32(blocksize, hashsize)
       import :: c_int32_t
@@ -71,7 +71,7 @@ module domicile_th
     end subroutine
   end interface
 
-  ! Runs all threads; with keep = 0 they are forgotten, else they are there for the next th_run.
+  ! Runs all threads; keep = 0 forgets them, any other value keeps them for the next th_run.
   interface th_run
     subroutine domicile_th_run_int32(keep)
       import :: c_int32_t

@@ -46,7 +46,7 @@ struct Arguments {
     #[arg(long, global = true)]
     json: bool,
 
-    /// Print results and errors, and nothing else: no notes, no progress
+    /// Print results, errors and warnings that results cover less than asked for; no notes, no progress
     #[arg(short, long, global = true)]
     quiet: bool,
 

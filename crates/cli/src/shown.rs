@@ -8,8 +8,8 @@ use crate::failure::Failure;
 /// The option of verbs that print lists.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Shown {
-    /// Print so many rows of each list of data structures, lines, arrays or pages, or `all` [default: those that make a
-    /// difference]
+    /// Number of rows to print of each list of data structures, lines, arrays or pages, or `all` [default: those that
+    /// make a difference]
     #[arg(long, value_name = "N|all", value_parser = rows)]
     top: Option<Top>,
 }
@@ -17,7 +17,7 @@ pub struct Shown {
 /// The option of verbs that print a screen, and tables on request.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Details {
-    /// Print all tables, and what the result rests on; where lists are printed, `--top` does so too
+    /// Print all tables, and the basis of the result; where lists are printed, `--top` also does so
     #[arg(long)]
     details: bool,
 }

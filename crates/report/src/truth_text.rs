@@ -12,6 +12,9 @@ const TIME: f64 = 1.5;
 /// How many experiments are named.
 const EXPERIMENTS: usize = 3;
 
+/// With fewer rounds not even all of them hold the median in 95% of cases.
+const ROUNDS_OF_INTERVAL: u32 = 6;
+
 /// The table, its sums, the misses, and where the range is used.
 pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
     let about = &truth.about;
@@ -36,6 +39,19 @@ pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
         text += &said(&format!(
             "A predicted ratio p was measured as p^{} to p^{} ({} pairs){to}.",
             range.least, range.most, range.pairs
+        ));
+    }
+    if about.rounds < ROUNDS_OF_INTERVAL {
+        // All of so many rounds are on one side of the median by chance.
+        let outside = 0.5f64.powi(about.rounds.saturating_sub(1) as i32);
+        text += &said(&format!(
+            "{} too few for an interval of 95%: this one holds the median in {:.0}% of cases. Measure {ROUNDS_OF_INTERVAL} rounds or more.",
+            if about.rounds == 1 {
+                "One round is".to_string()
+            } else {
+                format!("{} rounds are", about.rounds)
+            },
+            100.0 * (1.0 - outside)
         ));
     }
     // A table notes that it was measured beside other work.
@@ -226,5 +242,34 @@ mod tests {
         assert_eq!(again(&[of(&[]), of(&[])]), None);
         let said = again(&[of(&[1.1, 0.7]), of(&[3.0]), of(&[])]).unwrap();
         assert!(said.contains("in 1 of 3 repeats, within 2 times in 2."), "{said}");
+    }
+
+    #[test]
+    fn few_rounds_are_said_to_give_no_interval() {
+        let of = |rounds: u32| {
+            let about = results::TruthAbout {
+                rounds,
+                ..results::TruthAbout::default()
+            };
+            truth(
+                &Truth {
+                    about,
+                    ..Truth::default()
+                },
+                false,
+                200,
+            )
+        };
+        assert!(
+            of(1).contains("One round is too few") && of(1).contains("in 0% of cases"),
+            "{}",
+            of(1)
+        );
+        assert!(
+            of(3).contains("3 rounds are too few") && of(3).contains("in 75% of cases"),
+            "{}",
+            of(3)
+        );
+        assert!(!of(6).contains("too few"), "{}", of(6));
     }
 }

@@ -99,7 +99,7 @@ fn yes() -> bool {
 
 #[derive(Deserialize)]
 struct List {
-    #[serde(rename = "pair")]
+    #[serde(rename = "pair", default)]
     pairs: Vec<Pair>,
 }
 
@@ -130,7 +130,9 @@ pub fn read(list: &Path) -> Result<Vec<Pair>, TruthError> {
 fn parse(text: &str, name: &str) -> Result<Vec<Pair>, TruthError> {
     let list: List = toml::from_str(text).map_err(|error| TruthError::List(format!("{name}: {error}")))?;
     if list.pairs.is_empty() {
-        return Err(TruthError::List(format!("{name}: has no pairs")));
+        return Err(TruthError::List(format!(
+            "{name}: has no pairs; begin each with a line `[[pair]]`"
+        )));
     }
     let wrong = |pair: &Pair, what| Err(TruthError::List(format!("{name}: pair `{}` {what}", pair.name)));
     for (at, pair) in list.pairs.iter().enumerate() {

@@ -51,7 +51,7 @@ program order_program
   call check(report%threads == 6 .and. report%bins == 2 .and. report%workers == 1, 'report')
   call check(all(ran(1:6) == [1, 3, 5, 2, 4, 6]), 'the order')
 
-  ! What pointers point to is what the procedure gets.
+  ! The procedure gets the objects that the pointers point to.
   x = 1
   y = [(real(i, 8), i = 1, 16)]
   do i = 1, 16
@@ -61,7 +61,7 @@ program order_program
   call check(domicile_order_run(order, 0) == DOMICILE_OK, 'run without a report')
   call check(abs(x - 137) < 0.5, 'the sum')
 
-  ! Dependencies, and a circle.
+  ! Dependencies, and a cycle.
   count = 0
   call check(domicile_order_fork(order, note, 1, 0, [50_c_int64_t, 0_c_int64_t], first) == DOMICILE_OK, 'first')
   call check(domicile_order_fork(order, note, 2, 0, [0_c_int64_t, 0_c_int64_t], second) == DOMICILE_OK, 'second')
@@ -85,7 +85,7 @@ program order_program
   call domicile_error_text(DOMICILE_OUT_OF_MEMORY, text)
   call check(text == 'out of memory', 'error text')
 
-  ! All sides of the last dimension of the last level, to see that the structure is C's.
+  ! All sides of the last dimension of the last level, to check that the structure matches C's.
   attributes%hints = 8
   attributes%levels = 3
   attributes%outer(:, 1) = 20

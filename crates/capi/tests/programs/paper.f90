@@ -4,8 +4,8 @@ module product
   use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t, c_loc, c_ptr
   implicit none
   integer, parameter :: n = 4
-  ! Places of the vectors that fall together with the blocks: the example is about vectors, not about
-  ! where a compiler puts them.
+  ! Addresses of the vectors that coincide with the blocks: the example is about vectors, not about
+  ! their placement by a compiler.
   real(c_double), target :: room(n, 3 * n)
   real(c_double), pointer :: a(:, :), b(:, :)
   real(c_double) :: c(n, n)
@@ -14,7 +14,7 @@ contains
     integer :: first
     integer(c_int64_t) :: address
     address = transfer(c_loc(room(1, 1)), address)
-    ! A vector has 32 bytes; the first that begins a block of 64.
+    ! A vector has 32 bytes; this is the first one that begins a block of 64.
     first = 1 + int(modulo(-address, 64_c_int64_t) / 32)
     a => room(:, first : first + n - 1)
     b => room(:, first + n : first + 2 * n - 1)
@@ -31,7 +31,7 @@ contains
     call dot_product_of(int(i), int(j))
   end subroutine
 
-  ! Gets what the pointers point to.
+  ! Gets the objects that the pointers point to.
   subroutine vectors(x, y)
     real(c_double), intent(in) :: x(n), y(n)
     write (*, '(f0.1)') dot_product(x, y)

@@ -30,7 +30,7 @@ program slots
   call check(text(1:7) == 'colors:', 'means')
   call check(domicile_slots_bind(application, 0_c_int64_t) == DOMICILE_OK, 'bind')
 
-  ! A matrix, but for its last column, and a vector.
+  ! A matrix without its last column, and a vector.
   allocate (a(n, n), b(20 * n))
   do j = 1, n
     do i = 1, n
@@ -54,7 +54,7 @@ program slots
   call check(domicile_data_set_colors(set, colors, 16_c_size_t, count) == DOMICILE_OK .and. count == 4, 'which')
   call check(domicile_data_set_census(set, census) == DOMICILE_OK, 'census')
   call check(census%pages == done%pages .and. census%other == 0 .and. census%absent == 0, 'counted')
-  ! Who may not know of frames cannot repair.
+  ! A process that may not see frames cannot repair.
   i = domicile_data_set_repair(set, DOMICILE_OTHERS_ABSENT)
   call check(i == DOMICILE_OK .or. (i == DOMICILE_UNAVAILABLE .and. census%unknown == census%pages), 'repair')
   do j = 1, n

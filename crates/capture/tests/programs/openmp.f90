@@ -1,5 +1,5 @@
 ! Five sweeps over a grid, two parallel loops each, the second with a reduction.
-! Arguments: threads, and where the result goes.
+! Arguments: the number of threads, and the file for the result.
 program grid
   implicit none
   integer, parameter :: n = 128

@@ -35,22 +35,24 @@ const RESULT: &str = "domicile-advice.json";
 
 /// Say what to change about a program so that it waits less for memory, and what that would save
 ///
-/// Records the program (or takes a trace), simulates it on a machine, and prints one screen: what was looked at, up to three
-/// things to do with the line of the source, the data, the cause and what the change saves by simulation, what else was looked
-/// at, and where the time goes. `--details` prints tables: data structures, lines, causes, false sharing, policies of placing
-/// pages, partitions of the cache. What one run shows not to matter is not simulated; `--every-policy` simulates all.
-/// Where the program marks its work items, policy `order` says what running them in another order would gain.
+/// Records the program (or takes a trace), simulates it on a machine, and prints one screen: what was examined; up to
+/// three changes to make, each with its source line, data, cause and simulated gain; what else was examined; and where
+/// the time goes. `--details` prints tables: data structures, lines, causes, false sharing, page placement policies,
+/// cache partitions. Policies that cannot matter, as one run shows, are not simulated; `--every-policy` simulates all.
+/// If the program marks its work items, policy `order` shows the gain from running them in another order.
 ///
-/// With --json the full result goes to standard output, and what the program prints to standard error.
-/// Without, standard output is the program's: where that is no terminal (a file, a pipe), the advice goes to standard error.
+/// With --json, the full result goes to standard output, and the program's output goes to standard error. Without
+/// --json, standard output belongs to the program; if it is not a terminal (a file, a pipe), the advice goes to
+/// standard error.
 ///
-/// `domicile advise` ends with the program's exit status, 128 and the number of the signal if one killed it, and 1 in the place
-/// of 0 where the trace could not be written to its end. Where the run broke off so, the first line says it: the advice is on
-/// what was recorded until then.
+/// `domicile advise` exits with the program's exit status, or with 128 plus the signal number if a signal killed the
+/// program. Status 0 becomes 1 if the trace could not be written to its end. If the run broke off, the first line says
+/// so: the advice covers what was recorded until then.
 ///
-/// Signals that are sent to `domicile advise` while it records are sent on to the program. Ctrl-C (SIGINT) ends the recording too,
-/// and the program where it goes on for seconds: the advice on windows of what was recorded follows soon. Ctrl-C once more
-/// ends all of it at once. Where the program did not end with status 0 by such a signal, the exit status is 128 and the signal's number.
+/// Signals that are sent to `domicile advise` while it records are passed on to the program. Ctrl-C (SIGINT) also ends
+/// the recording, and it ends the program if that continues for seconds; the advice on windows of the recorded part
+/// follows soon. A second Ctrl-C ends everything at once. If the program did not end with status 0 after such a signal,
+/// the exit status is 128 plus the signal number.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("subject").required(true).args(["trace", "command"]),
@@ -68,60 +70,63 @@ pub struct Advise {
     #[command(flatten)]
     recording: Recording,
 
-    /// Where to write the full result (JSON) [default: domicile-advice.json, or domicile-advice-2.json where that exists,
-    /// and so on; none with --json]
+    /// Write the full result (JSON) to this file [default: domicile-advice.json, or domicile-advice-2.json if that
+    /// exists, and so on; none with --json]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write the result as one HTML page that needs nothing else
+    /// Write the result as one self-contained HTML page
     #[arg(long, value_name = "PAGE")]
     html: Option<PathBuf>,
 
-    /// Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`
+    /// Write the cache slot partition with the largest gain, if any partition gains, for `domicile run --slots` and for
+    /// `--slots`
     #[arg(long, value_name = "FILE")]
     write_slots: Option<PathBuf>,
 
-    /// Write which threads belong under which cache, where that makes a difference, for a scheduler to take. A name that ends in .sh
-    /// is for taskset, .cpuset for control groups, .slice for systemd, .json for scx_layered
+    /// Write a file that tells a scheduler which threads belong under which cache, if that makes a difference. The
+    /// ending of the file name selects the scheduler: .sh for taskset, .cpuset for control groups, .slice for systemd,
+    /// .json for scx_layered, .toml for `domicile run --placement`
     #[arg(long, value_name = "FILE")]
     write_placement: Option<PathBuf>,
 
-    /// What `--write-placement` writes, whatever the file is called
+    /// Form of the file that `--write-placement` writes, whatever its name
     #[arg(long, value_name = "FORM", requires = "write_placement")]
     placement_form: Option<Form>,
 
-    /// Write the source with what each line waits for and misses, as far as the program has line information and the files are
-    /// here
+    /// Write the source with the stall and the misses of each line, as far as the program has line information and the
+    /// source files are available
     #[arg(long, value_name = "FILE")]
     annotate: Option<PathBuf>,
 
-    /// Take about so long in all (60s, 5m): half of it for recording from main (or --from), after which the program is ended,
-    /// and what is left then for simulating what fits, windows spread over what was recorded
+    /// Take about this long in total (60s, 5m). Half of it is for recording from main (or --from), after which the
+    /// program is ended. The rest is for simulating as much as fits: windows spread over the recorded part
     #[arg(long, value_name = "TIME", value_parser = results::quantities::duration, conflicts_with_all = ["trace", "window", "windows", "duration"])]
     budget: Option<Duration>,
 
-    /// Measure causes and reuse on all of a long run; else samples are enough, and their error is noted (counts and times
-    /// are exact either way)
+    /// Measure causes and reuse on all of a long run. Otherwise they are measured on samples, and the result notes the
+    /// error (counts and times are exact either way)
     #[arg(long)]
     exact: bool,
 
-    /// Verify a change: record and simulate this changed program, too, run both by themselves in turn, and print what was predicted
-    /// beside what was measured. One quoted string, as in --verify './sort-new big.txt'. Both read nothing from standard input
-    /// while they are measured, and what they print then is dropped
+    /// Verify a change: also record and simulate this changed program, run both programs by themselves in turn, and
+    /// print predictions beside measurements. One quoted string, as in --verify './sort-new big.txt'. While they are
+    /// measured, both programs have an empty standard input, and their output is dropped
     #[arg(long, value_name = "CHANGED COMMAND", conflicts_with = "trace")]
     verify: Option<String>,
 
-    /// Simulate all policies that differ on the machine, not only those that could gain something as one run shows
+    /// Simulate all policies that differ on the machine, not only those that could gain something, as one run shows
     #[arg(long, conflicts_with = "policies")]
     every_policy: bool,
 
-    /// Do not run the program again without the recorder, which shows whether its simulated time is about right. That is
-    /// done on the machine `host`, where the recorded run was whole: three times, up to 30 where it is
-    /// short, once where it is long; for ten seconds at most, with nothing to read and its output dropped
+    /// Do not run the program again without the recorder to check its simulated time. By default this is done on the
+    /// machine `host`, if the recorded run was whole and standard input is a terminal or /dev/null: three times, more often if
+    /// the program is short or other work disturbs it, once if it is long; for ten seconds at most (with --budget, a tenth
+    /// of it), with an empty standard input, and with the output dropped
     #[arg(long)]
     no_native: bool,
 
-    /// What that took
+    /// The time that these runs took.
     #[arg(skip)]
     native: std::cell::RefCell<Option<Native>>,
 
@@ -138,7 +143,7 @@ pub struct Advise {
     #[command(flatten)]
     overwrite: Overwrite,
 
-    /// Skip what is damaged of the trace and take the rest
+    /// Skip damaged parts of the trace and use the rest
     #[arg(long, conflicts_with = "command")]
     salvage: bool,
 
@@ -146,6 +151,9 @@ pub struct Advise {
     #[arg(last = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
+
+/// Half of it is for recording, which takes longer than this to begin.
+const LEAST_BUDGET: Duration = Duration::from_millis(100);
 
 /// How long simulations may take after the user has ended the recording and waits.
 const SOON: Duration = Duration::from_secs(5);
@@ -179,7 +187,7 @@ struct Runs {
     changed: Option<Changed>,
 }
 
-/// What takes a placement of threads.
+/// The scheduler or tool that applies a placement of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// A shell script that calls taskset for each thread
@@ -190,7 +198,7 @@ pub enum Form {
     Systemd,
     /// Layers of the scheduler scx_layered
     ScxLayered,
-    /// A file for `domicile run --placement`, which can measure it, too
+    /// A file for `domicile run --placement`, which can also measure it
     Run,
 }
 
@@ -242,6 +250,11 @@ impl Advise {
         let form = self.form(&machine)?;
         let changed = self.changed()?;
 
+        if self.budget.is_some_and(|budget| budget < LEAST_BUDGET) {
+            return Err(Failure::usage(
+                "`--budget` is too short to record anything in half of it: give some seconds, such as `--budget 60s`",
+            ));
+        }
         if let (Some(file), Some(option)) = (&self.trace, self.recording.given()) {
             return Err(Failure::usage(format!(
                 "`{option}` chooses what is recorded, and {} is recorded already: leave it out, or record again",

@@ -29,16 +29,16 @@ const RECORDINGS: u32 = 2;
 
 /// Show what is better and what is worse after a change: by line, data structure, cause and time
 ///
-/// BEFORE and AFTER are each a result that `advise` or `simulate --json` has saved, a trace, or a command in one quoted string. A
-/// file that begins with `{` is a result, another file that is no program a trace, and all else a command. Traces are simulated
-/// here, on `--machine` (else `host`) under the policy that stands for a usual kernel (else `--policy`). Commands are recorded
-/// first, in turn, each `--recordings` times.
+/// BEFORE and AFTER are each a saved result of `advise` or `simulate --json`, a trace, or a command in one quoted
+/// string. A file that begins with `{` is a result; any other file that is not a program is a trace; everything else is
+/// a command. Traces are simulated here, on `--machine` (default: `host`) under `--policy` (default: the policy that
+/// stands for a usual kernel). Commands are recorded first, in turn, `--recordings` times each.
 ///
-/// A difference counts where it is larger than what recordings of the same differ by. With one recording each (results and
-/// traces, unless more are given by `--before-also` and `--after-also`) that is not known, and a difference of under 1% is
-/// none. Results of different machines or policies are refused.
+/// A difference counts if it is larger than the differences between recordings of the same command. With one recording
+/// each (results and traces, unless `--before-also` and `--after-also` give more), the differences between recordings
+/// are unknown, and a difference of under 1% does not count. Results of different machines or policies are refused.
 ///
-/// With `--fail-if` the exit status is 3 where a condition is met, and one line on standard error says why.
+/// With `--fail-if`, the exit status is 3 if a condition is met, and one line on standard error says why.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile compare before.json after.json\n  \
                         domicile compare --machine zen3-milan before.trace after.trace --fail-if 'time > +3%'\n  \
@@ -47,18 +47,18 @@ pub struct Compare {
     /// A saved result, a trace, or a command in quotes
     before: String,
 
-    /// The same of the changed program
+    /// The same for the changed program
     after: String,
 
-    /// One more recording of what was before: a result, a trace or a command; can be repeated
+    /// One more recording of BEFORE: a result, a trace or a command; can be repeated
     #[arg(long, value_name = "BEFORE")]
     before_also: Vec<String>,
 
-    /// One more recording of what came after; can be repeated
+    /// One more recording of AFTER; can be repeated
     #[arg(long, value_name = "AFTER")]
     after_also: Vec<String>,
 
-    /// Record each command so many times [default: 2]
+    /// Record each command this many times [default: 2]
     #[arg(long, value_name = "N", value_parser = results::quantities::small_in(1..=100))]
     recordings: Option<u32>,
 
@@ -79,13 +79,13 @@ pub struct Compare {
     shown: Shown,
 }
 
-/// When a comparison is a failure: an option that `report` has, too.
+/// The conditions under which a comparison fails: an option that `report` also has.
 #[derive(Args, Clone, Debug)]
 pub struct Judging {
-    /// End with exit status 3 where this holds: `time`, `stall`, `references` or `misses(CACHE)`, then `>` or `<`, then a
-    /// percentage of what was before, as in 'time > +3%' or 'misses(L2) > +5%'; can be repeated
+    /// Exit with status 3 if this condition holds: `time`, `stall`, `references` or `misses(CACHE)`, then `>` or `<`,
+    /// then a percentage of the value before the change, as in 'time > +3%' or 'misses(L2) > +5%'; can be repeated
     ///
-    /// What is not told from chance meets no condition that no change at all would not meet.
+    /// A change that may be chance meets only conditions that no change at all would also meet.
     #[arg(long = "fail-if", value_name = "CONDITION")]
     pub conditions: Vec<Condition>,
 }

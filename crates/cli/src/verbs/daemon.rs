@@ -33,20 +33,22 @@ const LOG_LINES: usize = 1024;
 
 /// Hold page frames sorted by color, and hand them to programs
 ///
-/// A service for programs that use cache slots: it hands them frames of the colors they ask for, so that they need not look
-/// for them themselves nor be allowed to see frames, and keeps the ledger of which program has which part of the shared
-/// caches. It needs to be root, or to have the capabilities of the systemd unit domicile.service. It serves until it
-/// gets SIGTERM, SIGINT or SIGQUIT. SIGHUP changes nothing: there are no settings to read anew. It may be killed at any
-/// moment: programs keep what they have, and go on without it.
+/// A service for programs that use cache slots. It hands them frames of the colors they ask for, so that programs need
+/// neither search for frames nor have the right to see them. It also keeps the ledger of which program has which part
+/// of the shared caches. It must run as root, or have the capabilities of the systemd unit domicile.service. It serves
+/// until it gets SIGTERM, SIGINT or SIGQUIT. SIGHUP changes nothing: there are no settings to reload. It may be killed
+/// at any moment: programs keep what they have, and continue without it.
 ///
-/// With `--homes` it does something else: it watches processes that run already, on a machine with several memory nodes, and
-/// moves their pages to the nodes that use them, by the policies that `domicile simulate` has, too. It goes on until they
-/// have ended, its time is up, or it gets one of these signals, and then says what became of it. The processes are not changed.
+/// With `--homes`, it does something else: on a machine with several memory nodes, it watches running processes and
+/// moves their pages to the nodes that use them, by the same policies as `domicile simulate`. It continues until the
+/// processes have ended, its time is up, or it gets one of these signals, and then prints a report. The processes are
+/// not changed.
 ///
-/// With `--regions` it watches processes, too, on a machine with several caches of one level, and gives each of those that are busy
-/// the cpus of one of them: a large working set beside a small one. Nothing moves for less than an eighth of the fullest cache's
-/// load, but for a `--preferred` program. A process that its owner has pinned is left alone, and cpusets are respected. At the end, and after `kill -9` at the next start,
-/// each thread has the cpus again that it had before.
+/// With `--regions`, it also watches processes, on a machine with several caches of one level. It gives each busy
+/// process the cpus of one of these caches, so that a large working set is paired with a small one. It moves nothing
+/// for less than an eighth of the fullest cache's load, except for a `--preferred` program. It leaves processes alone
+/// that their owner has pinned, and respects cpusets. At the end, or at the next start after `kill -9`, each thread
+/// gets its previous cpus back.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  domicile daemon --stock 2G --metrics 127.0.0.1:9464\n  \
@@ -75,7 +77,7 @@ enum Ask {
     Status(Status),
 }
 
-/// Show how the daemon fares
+/// Show the state of the daemon
 #[derive(Args)]
 struct Status {
     /// The daemon's socket [default: $DOMICILE_SOCKET, or /run/domicile/daemon.sock]
@@ -89,33 +91,33 @@ struct Serve {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Memory to hold frames in: bytes, such as 512M or 4GiB, or a part of what is available at the start. Never more
-    /// than its control group leaves
+    /// Memory to hold frames in: bytes, such as 512M or 4GiB, or a percentage of what is available at the start. Never
+    /// more than the daemon's control group leaves
     #[arg(long, value_name = "BYTES|PERCENT", default_value = "25%")]
     stock: Amount,
 
-    /// Memory of handed-out frames that one user may hold: bytes, or a part of the stock
+    /// Memory of handed-out frames that one user may hold: bytes, or a percentage of the stock
     #[arg(long, value_name = "BYTES|PERCENT", default_value = "50%")]
     quota: Amount,
 
-    /// Where Prometheus finds metrics: a Unix socket, or an address of this machine such as 127.0.0.1:9464
+    /// Serve metrics for Prometheus here: a Unix socket, or an address of this machine such as 127.0.0.1:9464
     #[arg(long, value_name = "PATH|ADDRESS")]
     metrics: Option<At>,
 
-    /// How the log is written, on standard error
+    /// Format of the log on standard error
     #[arg(long, value_enum, default_value_t = Log::Text)]
     log: Log,
 
-    /// Log each connection, too
+    /// Also log each connection
     #[arg(long, short)]
     verbose: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Log {
-    /// A line for people
+    /// One line of text for each entry
     Text,
-    /// A JSON object a line
+    /// One JSON object on each line
     Json,
 }
 

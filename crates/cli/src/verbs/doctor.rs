@@ -14,10 +14,10 @@ use results::{Doctor as Found, Facility, Works, saved};
 use super::Done;
 use crate::console::Console;
 
-/// Try every facility of Linux that Domicile can use, and say what to change where one does not work
+/// Try every facility of Linux that Domicile can use, and say what to change if one does not work
 ///
-/// Each is tried as the user who asks, not guessed from versions and settings. Nothing on the machine is
-/// changed. Domicile works without most of them, with less: the text says what each is for.
+/// Each facility is tried as the calling user, not guessed from versions and settings. Nothing on the machine is
+/// changed. Domicile works without most facilities, but does less: the text says what each one is for.
 #[derive(Args)]
 #[command(after_help = "Example:\n  domicile doctor\n  sudo domicile doctor")]
 pub struct Doctor {}

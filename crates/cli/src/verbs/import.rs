@@ -26,11 +26,11 @@ use crate::progress;
                         domicile import --format lackey ls.lackey -o ls.trace"
 )]
 pub struct Import {
-    /// What wrote the file
+    /// Format of the file
     #[arg(long, value_parser = formats())]
     format: Format,
 
-    /// The file to import, which may be compressed by gzip, xz or zstd; of drmemtrace a zip archive or a folder, too
+    /// The file to import, which may be compressed by gzip, xz or zstd; for drmemtrace also a zip archive or a folder
     file: PathBuf,
 
     /// The trace to write

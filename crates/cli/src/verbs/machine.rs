@@ -24,10 +24,10 @@ pub enum Machine {
         #[arg(value_name = "NAME|FILE|host", value_parser = suggested::machines(), hide_possible_values = true)]
         name: String,
     },
-    /// Measure on a simulated machine when it gains that threads follow their data from cache to cache
+    /// Measure on a simulated machine when threads gain by following their data from cache to cache
     ///
-    /// Prints a machine file whose table `[regions]` has the bounds that policy `regions` goes by. Takes seconds, or a minute where
-    /// caches are large. Without it the policy measures them before each run.
+    /// Prints a machine file whose table `[regions]` has the bounds that policy `regions` uses. Takes seconds, or a
+    /// minute if caches are large. Without this table, the policy measures the bounds before each run.
     #[command(after_help = "Example:\n  domicile machine calibrate ./mine.toml > calibrated.toml")]
     Calibrate {
         /// A name from `domicile machine list`, a machine file, or `host`
@@ -38,7 +38,7 @@ pub enum Machine {
     ///
     /// Prints a machine file; comments say what Linux reports, what it does not, and what is assumed instead.
     Host {
-        /// Read /proc and /sys below this folder: those of another machine, captured
+        /// Read /proc and /sys below this folder, captured on another machine
         #[arg(long, value_name = "DIR")]
         root: Option<PathBuf>,
     },

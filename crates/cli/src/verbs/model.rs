@@ -24,13 +24,14 @@ pub struct Model {
 
     /// Set a parameter of a policy, as in random.seed=7; can be repeated
     ///
-    /// With `domicile simulate --fast` also to several values, each a run of its own: migrate.trigger=16,64 or, from, to and step,
-    /// migrate.trigger=16..128..16. Of several such parameters all combinations are run.
+    /// With `domicile simulate --fast`, a parameter may have several values, each of which is a run of its own:
+    /// migrate.trigger=16,64 or, from, to and step, migrate.trigger=16..128..16. With several such parameters, all
+    /// combinations are run.
     #[arg(long = "set", value_name = "POLICY.PARAM=VALUE")]
     pub sets: Vec<String>,
 
-    /// A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the
-    /// program itself says of slots
+    /// A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, instead of the slots that
+    /// the program itself declares
     #[arg(long, value_name = "FILE")]
     pub slots: Option<PathBuf>,
 
@@ -42,29 +43,29 @@ pub struct Model {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = results::quantities::count)]
     pub seed: u64,
 
-    /// How threads are replayed against each other
+    /// Order in which the references of threads are replayed
     #[arg(long, value_enum, default_value_t = Order::Clock)]
     pub order: Order,
 
-    /// Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the
-    /// caches
+    /// Start counting when the first thread enters this phase of the program (DOMICILE_PHASE); earlier references warm
+    /// the caches
     #[arg(long, value_name = "PHASE")]
     pub from_phase: Option<String>,
 
-    /// Count up to when a thread then enters this phase (the same one: its next time), and simulate no further
+    /// Stop counting and simulating when a thread then enters this phase (if it is the same phase, the next time)
     #[arg(long, value_name = "PHASE")]
     pub to_phase: Option<String>,
 
-    /// What the code of a barrier takes of each thread: nanoseconds, or such as 2us
+    /// Time that the code of a barrier takes on each thread: nanoseconds, or a value such as 2us
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = results::quantities::nanoseconds)]
     pub barrier_ns: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Order {
-    /// By the simulated cpus' own clocks
+    /// By the clocks of the simulated cpus
     Clock,
-    /// As they were recorded
+    /// In the recorded order
     Recorded,
 }
 

@@ -22,23 +22,23 @@ use crate::progress;
 
 /// Measure the caches that this process really gets, and validate page colors by timing
 ///
-/// Colors are what slots are made of: frames that compete for the same sets of a cache. Pages of one color
-/// must thrash beyond their share and pages of different colors must not; where that is not so, nothing is
-/// colored, and the reason is given. What was measured is kept until the machine boots again.
+/// Slots are made of colors: sets of frames that compete for the same sets of a cache. Pages of one color must thrash
+/// beyond their share, and pages of different colors must not; if timing shows otherwise, nothing is colored, and the
+/// reason is given. Measurements are kept until the machine boots again.
 #[derive(Args)]
 #[command(after_help = "Example:\n  domicile probe\n  domicile probe --quick --json")]
 pub struct Probe {
     /// Take about two seconds
     #[arg(long, conflicts_with = "careful")]
     quick: bool,
-    /// Take more rounds, some ten seconds (as without --quick)
+    /// Take more rounds, about ten seconds (the default)
     #[arg(long)]
     careful: bool,
-    /// Measure again what has been measured since the last boot
+    /// Repeat measurements that were made since the last boot
     #[arg(long)]
     fresh: bool,
 
-    /// Print all that was timed, and not only what it comes to
+    /// Print all timings, not only the conclusions
     #[arg(long)]
     details: bool,
 }

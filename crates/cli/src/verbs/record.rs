@@ -17,10 +17,11 @@ use crate::progress;
 
 /// Record which memory a program touches
 ///
-/// The program runs unmodified, under Valgrind, with its own input and output. Signals that are sent to `domicile record` are
-/// sent on to the program. `domicile record` ends with the program's exit status, 128 and the number of the signal if one
-/// killed it. Where the trace could not be written to its end, that is said, and 1 takes the place of status 0; so it does
-/// where nothing could be recorded. What was recorded until a crash, a signal, Ctrl-C or a full disk is kept.
+/// The program runs unmodified, under Valgrind, with its own input and output. Signals that are sent to `domicile
+/// record` are passed on to the program. `domicile record` exits with the program's exit status, or with 128 plus the
+/// signal number if a signal killed the program. If the trace could not be written to its end, a message says so, and
+/// status 0 becomes 1. The same holds if nothing could be recorded. Everything that was recorded until a crash, a
+/// signal, Ctrl-C or a full disk is kept.
 #[derive(Args)]
 #[command(after_help = "Example:\n  domicile record -o sort.trace -- sort big.txt > sorted.txt")]
 pub struct Record {
@@ -39,17 +40,17 @@ pub struct Record {
     command: Vec<OsString>,
 }
 
-/// What of a run is recorded: options shared by `record` and `advise`.
+/// The part of a run that is recorded: options shared by `record` and `advise`.
 #[derive(Args, Clone)]
 pub struct Recording {
-    /// Record from where a process first enters this function, such as main: what was before (the dynamic linker, start-up) is
-    /// run and not recorded. Windows, and what is passed over, count from there. `domicile_recording` is where a Python program
-    /// enters `with domicile.recording()`
+    /// Record from the moment when a process first enters this function, such as main. Earlier code (the dynamic
+    /// linker, start-up) runs, but is not recorded. Windows and skipped references count from there. In a Python
+    /// program, `domicile_recording` is the entry to `with domicile.recording()`
     #[arg(long, value_name = "FUNCTION")]
     from: Option<String>,
 
-    /// Record for so long (60s, 5m, 500ms), from where recording begins; then end the program by SIGTERM, and by SIGKILL where
-    /// that has not ended it after 5 seconds. Programs are slower while they are recorded
+    /// Record for this long (60s, 5m, 500ms) from the start of recording; then end the program by SIGTERM, and by
+    /// SIGKILL if it has not ended after 5 seconds. Programs run more slowly while they are recorded
     #[arg(long, value_name = "TIME", value_parser = results::quantities::duration)]
     duration: Option<Duration>,
 
@@ -61,16 +62,16 @@ pub struct Recording {
     #[arg(long, value_name = "K", requires = "window", value_parser = results::quantities::small_in(1..=u32::MAX))]
     windows: Option<u32>,
 
-    /// Lay the windows elsewhere within the parts of the run that each stands for
+    /// Place each window elsewhere within the part of the run that it stands for
     #[arg(long, value_name = "SEED", requires = "window", value_parser = results::quantities::count)]
     windows_seed: Option<u64>,
 
-    /// Before each of several windows, warm caches and TLBs with so much of what the program touched last (2MiB); 0: leave them
-    /// cold [default: 32 MiB; with advise, the machine's outermost cache]
+    /// Before each of several windows, warm caches and TLBs with this much of the memory that the program touched last
+    /// (such as 2MiB); 0 leaves them cold [default: 32 MiB; with advise, the size of the machine's outermost cache]
     #[arg(long, value_name = "BYTES", value_parser = results::quantities::bytes_in(0..=1 << 30))]
     warm: Option<u64>,
 
-    /// Pass over the first N references
+    /// Skip the first N references
     #[arg(long, value_name = "N", value_parser = results::quantities::count)]
     skip: Option<u64>,
 
@@ -83,12 +84,12 @@ pub struct Recording {
 
     /// Leave out the program counters: a smaller trace, without lines of the source, call stacks and causes
     ///
-    /// `advise` then names the data that waits and simulates policies. It has no line to change, no flame graph and no
-    /// annotated source.
+    /// `advise` then names the data that is waited for, and simulates policies. It shows no line to change, no flame
+    /// graph and no annotated source.
     #[arg(long)]
     no_pcs: bool,
 
-    /// Take no samples of call stacks: profiles of results then have lines without their callers
+    /// Take no samples of call stacks: profiles of results then show lines without their callers
     #[arg(long)]
     no_call_stacks: bool,
 
@@ -99,10 +100,10 @@ pub struct Recording {
     /// The time from the start of the program in which the recording ends.
     #[arg(skip)]
     within: Option<Duration>,
-    /// Whether Ctrl-C ends the recording, and the program where it would go on.
+    /// True if Ctrl-C ends the recording, and the program if that would continue.
     #[arg(skip)]
     interrupt_ends: bool,
-    /// What helps where the recording takes long.
+    /// The option to suggest if the recording takes long.
     #[arg(skip)]
     shorter: progress::Shorter,
 }

@@ -19,8 +19,8 @@ use profile::Profile;
 
 /// Show a saved result as tables, as one HTML page, or as a profile for other viewers
 ///
-/// Reads what `advise` has written, or what `simulate --json` or `compare --json` has printed. Of two results it says what is
-/// better and what is worse in the second, as `domicile compare` does.
+/// Reads a result that `advise` has written, or that `simulate --json` or `compare --json` has printed. Given two
+/// results, it shows what is better and what is worse in the second, as `domicile compare` does.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile report domicile-advice.json\n  \
                         domicile report domicile-advice.json --html advice.html\n  \
@@ -30,18 +30,18 @@ pub struct Report {
     /// The result; `-` reads standard input
     file: PathBuf,
 
-    /// A result after a change, to be compared with the first
+    /// A result after a change, to compare with the first
     #[arg(value_name = "AFTER")]
     after: Option<PathBuf>,
 
     #[command(flatten)]
     judging: Judging,
 
-    /// Write an HTML page that needs nothing else, instead of tables; `-` prints it
+    /// Write a self-contained HTML page instead of tables; `-` prints it
     #[arg(long, value_name = "PAGE")]
     html: Option<PathBuf>,
 
-    /// The same as `--html`; with `--format`, where the profile goes
+    /// The same as `--html`; with `--format`, the file for the profile
     #[arg(short, long, value_name = "FILE", conflicts_with = "html")]
     output: Option<PathBuf>,
 

@@ -36,8 +36,8 @@ pub struct Reproduce {
     #[arg(long, help = words::full())]
     full: bool,
 
-    /// How often each number is had: rounds of what is timed, recordings of what is counted, seeds of frames for cache slots;
-    /// medians are reported, with the least and the most
+    /// How often each number is measured: rounds of timing, recordings for counts, seeds of frames for cache slots; the
+    /// report shows the median, the minimum and the maximum
     #[arg(long, value_name = "N", value_parser = results::quantities::count_in(1..=1000))]
     rounds: Option<u64>,
 
@@ -62,27 +62,27 @@ pub struct Reproduce {
     #[arg(long, value_name = "FOLDER", help = words::traces())]
     traces: Option<PathBuf>,
 
-    /// Where counts are kept [default: $XDG_CACHE_HOME/domicile/reproduce]
+    /// Folder for counts [default: $XDG_CACHE_HOME/domicile/reproduce]
     #[arg(long, value_name = "FOLDER")]
     kept: Option<PathBuf>,
 
-    /// Keep the recorded traces there, too, and use them again
+    /// Also keep the recorded traces there, and use them again
     #[arg(long)]
     keep_traces: bool,
 
-    /// Figure 9 of lee12 on this machine, by `domicile run --policy regions`, rather than simulated
+    /// Measure figure 9 of lee12 on this machine, by `domicile run --policy regions`, instead of simulating it
     #[arg(long)]
     live: bool,
 
-    /// Count again, rather than take the counts that are kept
+    /// Count again instead of using the counts that are kept
     #[arg(long)]
     afresh: bool,
 
     #[arg(long, value_name = "FILE", help = words::plot())]
     plot: Option<PathBuf>,
 
-    /// Write what is reproduced into this page (Markdown), between the marks `<!-- domicile reproduce PAPER ITEM -->` and
-    /// `<!-- end of ITEM -->`; without an ITEM, all for which it has marks
+    /// Write the reproduced items into this page (Markdown), between the marks `<!-- domicile reproduce PAPER ITEM -->`
+    /// and `<!-- end of ITEM -->`; without an ITEM, all items that have marks in it
     #[arg(long, value_name = "PAGE")]
     write_book: Option<PathBuf>,
 

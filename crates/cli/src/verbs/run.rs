@@ -43,38 +43,43 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// Run a program with its data in chosen parts of the cache, or with its pages near their users
 ///
-/// With a plan, `--slots FILE`; by what the program says of its parallel loops, `--policy cdpc` or `--policy summary-homes`;
-/// between memory nodes, `--policy migrate`; or in a cache of its own beside others, `--regions-with NAME`.
+/// `--slots FILE` follows a plan. `--policy cdpc` and `--policy summary-homes` use the program's summaries of its
+/// parallel loops. `--policy migrate` moves pages between memory nodes. `--regions-with NAME` gives the program a cache
+/// of its own beside others.
 ///
-/// A plan (TOML) says which arrays, by the names that `domicile advise` has for them, get which slot of the shared cache;
-/// `domicile advise --write-slots FILE` writes one. The names are looked up in the program's files before it
-/// starts; a run-time that is loaded into the program then gives the data frames of the slots' colors: static data
-/// before main, blocks of the heap as they are allocated. The program ends as it would by itself, and
-/// `domicile run` with its exit status, 128 and the number of the signal if one killed it; 1 if it could not be
-/// started so. Signals that are sent to `domicile run` are sent on to the program. Afterwards standard error says
-/// what became of the plan.
+/// A plan (TOML) says which arrays get which slot of the shared cache, by the names that `domicile advise` uses;
+/// `domicile advise --write-slots FILE` writes one. The names are looked up in the program's files before it starts. A
+/// run-time that is loaded into the program then gives the data frames of the slots' colors: static data before main,
+/// blocks of the heap as they are allocated. The program ends as it would by itself. `domicile run` exits with the
+/// program's exit status, with 128 plus the signal number if a signal killed the program, or with 1 if the program
+/// could not be started this way. Signals that are sent to `domicile run` are passed on to the program. At the end, a
+/// report on the plan goes to standard error.
 ///
-/// Where the machine has no page colors, and Linux's resctrl can be used, the program as a whole gets ways of the last cache for
-/// its private slots together instead: its threads are kept apart from others, its data not from each other.
+/// If the machine has no page colors, and Linux's resctrl can be used, the program as a whole gets ways of the last
+/// cache instead, for its private slots together. This separates its threads from other programs, but not its data from
+/// each other.
 ///
-/// A program built with `domicile-cc` or `domicile-fc` says how its parallel loops deal their arrays to threads
-/// (others can say it by hand: domicile_parallel_loop(3)). `--policy cdpc` gives the arrays' pages colors by that,
-/// before main as far as it is known then, such that what one processor uses does not compete for its cache. The other
-/// policies are there to compare with: they deal colors to the same pages.
+/// A program built with `domicile-cc` or `domicile-fc` describes how its parallel loops distribute their arrays over
+/// threads (other programs can do so by hand: domicile_parallel_loop(3)). `--policy cdpc` colors the arrays' pages by
+/// these summaries, before main as far as they are known then, so that the data of one processor does not compete for
+/// its cache. The other color policies serve for comparison: they color the same pages.
 ///
-/// On a machine with several memory nodes `--policy summary-homes` gives these arrays' pages homes by the same word: each on the node
-/// whose cpus' iterations touch it most, before it is touched; pages that are there already move. Thread t of a team is taken to be on
-/// the t-th of the cpus that the program may have. Threads of OpenMP are kept there (OMP_PLACES and OMP_PROC_BIND, unless one
-/// of them is set); the report says where nothing keeps them. On a machine with one node the program runs unchanged.
+/// On a machine with several memory nodes, `--policy summary-homes` gives these pages homes by the same summaries: each
+/// page goes to the node whose cpus' iterations touch it most, before it is touched; pages that already exist move.
+/// Thread t of a team is assumed to run on the t-th of the cpus that the program may use. Threads of OpenMP are bound
+/// there (by OMP_PLACES and OMP_PROC_BIND, unless one of them is set); the report says if nothing binds the threads. On
+/// a machine with one node, the program runs unchanged.
 ///
-/// On a machine with several memory nodes `--policy migrate` moves pages to the node that uses them, while the program runs
-/// and without a change to it. `replicate` and `migrate-replicate` decide over copies, too; Linux has no transparent copies,
-/// so that those are counted and not made. What can be copied is: under these policies the program's text, and what else of its
-/// files is never written, come from a copy on the node that each process begins on (`--text`). Data of which a program asks for
-/// its node's copy (domicile_replicated_create(3)) is told of as well. The report says which of these ran and what they cost.
+/// On a machine with several memory nodes, `--policy migrate` moves pages to the node that uses them while the program
+/// runs, without a change to the program. `replicate` and `migrate-replicate` also decide on copies; Linux has no
+/// transparent copies, so these are counted but not made. Some pages can be copied: under these policies, the
+/// program's text, and everything else in its files that is never written, come from a copy on the node that each
+/// process begins on (`--text`). The report also covers data for which a program requests its node's copy
+/// (domicile_replicated_create(3)). The report says which of these ran and what they cost.
 ///
-/// On a machine with several caches of one level `--regions-with` pairs the program with caches beside others. The program is not started
-/// where all cpus share each cache. Processes of a name that begin later are paired, too.
+/// On a machine with several caches of one level, `--regions-with` pairs the program, and other processes beside it,
+/// with caches. If all cpus share each cache, the program is not started. Processes of a given name that start later
+/// are also paired.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile run --slots cg.toml -- ./cg\n  \
                   domicile run --slots cg.toml --report cg.json --json -- ./cg\n  \
@@ -89,86 +94,89 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     slots: Option<PathBuf>,
 
-    /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two
-    /// where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random.
-    /// Or give these pages homes on the nodes that use them: summary-homes. Or move pages between memory nodes: migrate, replicate, migrate-replicate. Or, as an experiment, move the thread to the cache of
+    /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the
+    /// next two if that is predicted to be better; page-coloring by address; bin-hopping in turn, in the order in which
+    /// loops reach the pages; random. Give these pages homes on the nodes that use them: summary-homes. Move pages
+    /// between memory nodes: migrate, replicate, migrate-replicate. As an experiment, move the thread to the cache of
     /// its data: regions
     #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = suggested::policy(names()))]
     policy: Option<Name>,
 
-    /// Keep each thread under its cache, as this file says (TOML): `domicile advise --write-placement FILE.toml` writes one. Threads are
-    /// found by name where names tell them apart, else by the order in which they begin
+    /// Keep each thread under its cache, as this file says (TOML); `domicile advise --write-placement FILE.toml` writes
+    /// one. Threads are identified by name if their names differ, else by the order in which they begin
     #[arg(long, value_name = "FILE")]
     placement: Option<PathBuf>,
 
-    /// Run the program so many times in each way of the placement, and as Linux places it, in turns, and print what was predicted beside
-    /// what was measured
+    /// Run the program this many times under each way of the placement, and as Linux places it, in turns, and print
+    /// predictions beside measurements
     #[arg(long, value_name = "N", requires = "placement", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
 
-    /// Pair the program, with all that it starts, with caches beside these processes, which run already: each gets the cpus of one
-    /// cache, so that their working sets share the machine's caches evenly. All have the cpus again that they had before when the
-    /// program ends. `domicile daemon --regions` does the same for processes that run already
+    /// Pair the program, with all that it starts, and these running processes with caches: each process gets the cpus
+    /// of one cache, so that their working sets share the machine's caches evenly. All processes get their previous
+    /// cpus back when the program ends. `domicile daemon --regions` does the same for running processes alone
     #[arg(long, value_name = "PID|NAME", num_args = 1.., value_delimiter = ',',
           conflicts_with_all = ["align", "force_colors", "skip_missing", "children", "text", "rounds"])]
     regions_with: Vec<String>,
 
-    /// The cpus of each cache, as lists such as 0-3 4-7 (also as '0-3;4-7'), where Linux does not show them [default: the
-    /// outermost level of caches of which the machine has several]
+    /// The cpus of each cache, as lists such as 0-3 4-7 (also as '0-3;4-7'), if Linux does not show them [default: the
+    /// outermost level of which the machine has several caches]
     #[arg(long, value_name = "CPUS", num_args = 1.., value_delimiter = ';', requires = "regions_with")]
     domains: Vec<String>,
 
-    /// Give programs of this name caches of their own, the program that is started or one beside it
+    /// Give programs with this name caches of their own: the started program, or one beside it
     #[arg(long, value_name = "NAME", requires = "regions_with", value_parser = NonEmptyStringValueParser::new())]
     preferred: Option<String>,
 
-    /// A file in which a program says how many units of its work it has done, each time a larger number. A change after which a
-    /// unit takes over 3% more processor time is undone. Without it, instructions are the units, where the processor counts them
+    /// A file in which a program reports how many units of its work it has done: a number that grows. If a unit takes
+    /// over 3% more processor time after a change, the change is undone. Without this file, instructions are the units,
+    /// if the processor counts them
     #[arg(long, value_name = "FILE", requires = "regions_with")]
     progress: Option<PathBuf>,
 
-    /// The folder in which the cpus of threads are kept as they were, until they have them again [default: /run/domicile for
+    /// Folder that keeps the previous cpus of threads until the threads have them back [default: /run/domicile for
     /// root, else $XDG_RUNTIME_DIR/domicile]
     #[arg(long, value_name = "FOLDER", requires = "regions_with")]
     state: Option<PathBuf>,
 
-    /// Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or
-    /// the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]
+    /// Begin large blocks of the heap on lines of the on-chip cache, at different places in it: yes, no, or the bytes
+    /// of a line and of a way [default: what DOMICILE_ALIGN says, else yes]
     #[arg(long, value_name = "yes|no|LINE:WAY", requires = "policy")]
     align: Option<String>,
 
-    /// Where to write what became of it; - is standard output [default: standard error]
+    /// Write the report to this file; - is standard output [default: standard error]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
     #[command(flatten)]
     overwrite: Overwrite,
 
-    /// Take these colors, whatever was found out about this machine: lowest bit of a frame's address, number of bits, bytes of
-    /// cache for each color
+    /// Use these colors, whatever was found out about this machine: lowest bit of a frame's address, number of bits,
+    /// bytes of cache for each color
     #[arg(long, value_name = "BIT:BITS:BYTES")]
     force_colors: Option<String>,
 
-    /// Go on where the program has no data of a name in the plan
+    /// Continue if the program has no data with a name in the plan
     #[arg(long, conflicts_with = "policy")]
     skip_missing: bool,
 
-    /// Do the same in the processes that the program starts, where they are the same program; where pages move between nodes,
-    /// in all of them
+    /// Also do this in the processes that the program starts, if they run the same program; if pages move between
+    /// nodes, in all of them
     #[arg(long)]
     children: bool,
 
-    /// Whether the program's text comes from a copy on the node that it begins on: yes or no [default: yes with replicate and
+    /// Take the program's text from a copy on the node that it begins on: yes or no [default: yes with replicate and
     /// migrate-replicate]
     #[arg(long, value_name = "yes|no", requires = "policy", hide_possible_values = true, value_parser = ["yes", "no"])]
     text: Option<String>,
 
-    /// How pages are closed to cpus under policy regions: keys (protection keys) or mprotect, which takes longer [default: keys
-    /// where the processor has them]
+    /// Method of closing pages to cpus under policy regions: keys (protection keys) or mprotect, which takes longer
+    /// [default: keys if the processor has them]
     #[arg(long, value_name = "keys|mprotect", requires = "policy", hide_possible_values = true, value_parser = ["keys", "mprotect"])]
     close_by: Option<String>,
 
-    /// Under policy regions, let cpus sleep that have nothing to run: a cpu that sleeps may lose what its cache holds
+    /// Under policy regions, let cpus sleep if they have nothing to run: a sleeping cpu may lose the contents of its
+    /// cache
     #[arg(long, requires = "policy")]
     let_cpus_sleep: bool,
 

@@ -21,7 +21,7 @@ use crate::shown::{Details, Shown};
 
 /// Simulate a trace on a machine under placement policies
 ///
-/// With --json, prints one JSON object a line, one line for each policy.
+/// With --json, prints one JSON object on each line, one line for each policy.
 #[derive(Args)]
 #[command(after_help = "Example:\n  domicile simulate sort.trace --machine simos-r4400 \
                         --policy page-coloring --policy bin-hopping")]
@@ -32,7 +32,7 @@ pub struct Simulate {
     #[command(flatten)]
     model: Model,
 
-    /// Split the counts by thread, data structure, line of the source or page too
+    /// Also split the counts by thread, data structure, line of the source, page, time or call stack
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     by: Vec<By>,
 
@@ -42,55 +42,61 @@ pub struct Simulate {
     #[command(flatten)]
     shown: Shown,
 
-    /// Simulate the program with a change of its data, without changing the program; can be repeated
+    /// Simulate a change to the program's data, without changing the program; can be repeated
     ///
-    /// The name of the data comes last, as `--by structure` shows it. Numbers are bytes, except `columns`, `chains` and `ahead`.
-    /// pad,row_bytes=R,pad_bytes=P,data=NAME: rows of R bytes are followed by P unused ones.
+    /// The name of the data comes last, as `--by structure` shows it. Numbers are bytes, except `columns`, `chains` and
+    /// `ahead`.
+    /// pad,row_bytes=R,pad_bytes=P,data=NAME: P unused bytes follow each row of R bytes.
     /// transpose,element_bytes=E,columns=N,data=NAME: rows of N elements are stored column by column.
-    /// fields,element_bytes=E,groups=OFFSET:BYTES+.../...,data=NAME: each group of fields becomes an array of its own, and what
-    /// no group names the last; one group is another order of the fields.
-    /// shift,bytes=B,data=NAME: begins B bytes later (the second block 2 B, the third 3 B).
+    /// fields,element_bytes=E,groups=OFFSET:BYTES+.../...,data=NAME: each group of fields becomes an array of its own,
+    /// and the fields in no group become the last array; a single group gives the fields another order.
+    /// shift,bytes=B,data=NAME: the data begins B bytes later (the second block 2 B, the third 3 B).
     /// separate,element_bytes=E,data=NAME: each element begins at a line of its own.
-    /// tile,bytes=B,data=NAME: work in the order of blocks of B bytes of the data, as if it were independent.
-    /// interleave,element_bytes=E,part_bytes=P,data=NAME: arrays of P bytes, one after the other, become one of elements.
-    /// interleave,element_bytes=E,data=NAME + NAME + ...: variables or blocks of their own become one array of elements.
-    /// interchange,line=FILE:LINE,data=NAME: the loops around the line, which walk over the data, in the order of its addresses.
+    /// tile,bytes=B,data=NAME: the work runs in the order of blocks of B bytes of the data, as if it were independent.
+    /// interleave,element_bytes=E,part_bytes=P,data=NAME: arrays of P bytes, one after the other, become one array of
+    /// elements.
+    /// interleave,element_bytes=E,data=NAME + NAME + ...: variables or blocks of their own become one array of
+    /// elements.
+    /// interchange,line=FILE:LINE,data=NAME: the loops around the line, which walk over the data, run in the order of
+    /// its addresses.
     /// chains,line=FILE:LINE,chains=N,data=NAME: N chains of pointers are followed in turn (machines with a core).
-    /// prefetch,line=FILE:LINE,ahead=N,data=NAME: the line's loads are asked for N loads ahead (machines with a core).
+    /// prefetch,line=FILE:LINE,ahead=N,data=NAME: the line's loads are prefetched N loads ahead (machines with a core).
     /// huge-pages or huge-pages,data=NAME: the TLB has an entry for each 2 MiB.
-    /// The same as a JSON object is read too.
+    /// A JSON object with the same content is also accepted.
     #[arg(long = "change", value_name = "CHANGE")]
     changes: Vec<ProgramChange>,
 
-    /// Simulate the caches once, under first touch, and let each policy of homes decide over the misses that came out
+    /// Simulate the caches once, under first touch, and let each home policy decide over the resulting misses
     ///
-    /// Much faster, and good for many settings: latencies are fixed, what policies do to caches, the TLB and contention is left
-    /// out, and so are writes that hit.
+    /// Much faster, and suited to many settings. Latencies are fixed. The effects of policies on caches, the TLB and
+    /// contention are left out, and so are writes that hit.
     #[arg(long)]
     fast: bool,
 
-    /// After so long of simulated time, and again and again, each thread goes to the next cpu, as if the system moved all of
-    /// them: seconds, or such as 100ms
+    /// Move each thread to the next cpu after this much simulated time, again and again, as if the system moved all
+    /// threads: seconds, or a value such as 100ms
     #[arg(long, value_name = "TIME", value_parser = results::quantities::duration)]
     move_threads: Option<Duration>,
 
-    /// Which cpus the system gives to threads while they run
+    /// Schedule by which the system gives cpus to threads while they run
     ///
-    /// stay: each keeps its cpu, and those of one cpu take turns (the usual).
+    /// stay: each thread keeps its cpu, and the threads of one cpu take turns (the default).
     /// next,every=TIME: the same as `--move-threads TIME`.
-    /// priority: a small scheduler of the simulator, no real one, gives cpus by priority, with affinity to the last cpu.
-    /// partition: the same within the cpus of each process, which are divided anew when one enters or leaves.
-    /// The last two take `slice=TIME` (10ms: how long a thread runs before others are looked at), `affinity=TIME` (60ms: how
-    /// much longer than another thread it must have run to lose its cpu to that one; 0 for no affinity) and `decay=TIME` (1s:
-    /// the time after which past running counts half), such as `priority,affinity=200ms`.
+    /// priority: a small scheduler of the simulator, not a real one, gives cpus by priority, with affinity to the last
+    /// cpu.
+    /// partition: the same within the cpus of each process, which are divided anew when a process enters or leaves.
+    /// The last two take `slice=TIME` (10ms: how long a thread runs before others are considered), `affinity=TIME`
+    /// (60ms: how much longer than another thread it must have run to lose its cpu to that thread; 0 for no affinity)
+    /// and `decay=TIME` (1s: the time after which past running counts half), as in `priority,affinity=200ms`.
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "move_threads")]
     schedule: Option<Scheduling>,
 
-    /// The first cpu of each thread, in the order of the trace; threads beyond take the cpus in their order
+    /// First cpu of each thread, in the order of the trace; beyond them, thread n is on cpu n modulo the number of cpus
     #[arg(long, value_name = "CPUS", value_delimiter = ',', conflicts_with = "fast")]
     place_threads: Vec<u32>,
 
-    /// What each page takes that a policy moves, copies or collapses, the same for all three: nanoseconds, or such as 350us
+    /// Time for each page that a policy moves, copies or collapses, the same for all three: nanoseconds, or a value
+    /// such as 350us
     #[arg(long, value_name = "NS", value_parser = results::quantities::nanoseconds)]
     page_ns: Option<u32>,
 
@@ -110,7 +116,7 @@ pub struct Simulate {
     #[command(flatten)]
     overwrite: Overwrite,
 
-    /// Skip what is damaged of the trace and simulate the rest
+    /// Skip damaged parts of the trace and simulate the rest
     #[arg(long)]
     salvage: bool,
 }
@@ -125,9 +131,9 @@ enum By {
     /// A line of the source, and which data it waits for
     Line,
     Page,
-    /// What is waited for over time, in JSON
+    /// Stall over time, in JSON
     Time,
-    /// What is waited for by call stack, in JSON: `domicile report --format` makes profiles of it
+    /// Stall by call stack, in JSON: `domicile report --format` makes profiles of it
     Stack,
 }
 

@@ -18,13 +18,14 @@ const SHOWN: usize = 5;
 
 /// Simulate all combinations of machines, policies, parameters and changes over traces
 ///
-/// The file (TOML) has lists: `traces` and `machines`, `policies`, and where wanted `cpus`, `seeds`, `changes` (each a list of what
-/// `simulate --change` takes) and a table `[set]` of parameters, each with a value, a list, or text such as "16..128..16". All
-/// combinations are simulated; a parameter belongs to those policies that have it. `fast = true` is `simulate --fast`.
+/// The file (TOML) has the lists `traces`, `machines` and `policies`. Optional are the lists `cpus`, `seeds` and
+/// `changes` (each a list of values of `simulate --change`), and a table `[set]` of parameters, each with a value, a
+/// list, or text such as "16..128..16". All combinations are simulated; a parameter belongs to the policies that have
+/// it. `fast = true` is `simulate --fast`.
 ///
-/// Results are rows of a Parquet file, which can be read at any time. A sweep that was broken off goes on where it was: the same
-/// command simulates what the file does not have yet, and once more what failed. A combination that cannot be simulated is a row with its
-/// error; the exit status is 1 where none could.
+/// Results are rows of a Parquet file, which can be read at any time. The same command resumes an interrupted sweep: it
+/// simulates the combinations that are not in the file yet, and repeats those that failed. A combination that cannot be
+/// simulated is a row with its error; the exit status is 1 if no combination could be simulated.
 #[derive(Args)]
 #[command(
     after_help = "Example (sweep.toml):\n  traces = [\"sort.dtr\"]\n  machines = [\"flash-cc-numa\"]\n  \
@@ -32,47 +33,47 @@ const SHOWN: usize = 5;
                         domicile sweep sweep.toml -o sweep.parquet"
 )]
 pub struct Sweep {
-    /// What to sweep over (TOML)
+    /// The specification of the sweep (TOML)
     spec: PathBuf,
 
-    /// Where the rows go [default: the name of the specification, with .parquet]
+    /// Write the rows to this file [default: the name of the specification, with .parquet]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Simulate on this many threads, of no more than there are cpus [default: one for each cpu]
+    /// Simulate on this many threads, at most one for each cpu [default: one for each cpu]
     #[arg(long, value_name = "N", value_parser = results::quantities::small_in(1..=u32::MAX))]
     threads: Option<u32>,
 
-    /// Simulate on the workers of a Dask cluster, whose scheduler has this address. The Python package has to be installed, here
-    /// (DOMICILE_PYTHON names the interpreter, else python3) and there
+    /// Simulate on the workers of a Dask cluster, whose scheduler has this address. The Python package must be
+    /// installed both here (DOMICILE_PYTHON names the interpreter, else python3) and there
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["threads", "minimise"])]
     dask: Option<String>,
 
-    /// Look for the parameters with which the run of one trace, machine and policy has least of this, by Optuna, instead of trying all.
-    /// The Python package has to be installed
+    /// Search, by Optuna, for the parameters that minimise this in the run of one trace, machine and policy, instead of
+    /// trying all. The Python package must be installed
     #[arg(long, value_enum, value_name = "WHAT", requires = "over", conflicts_with_all = ["threads", "output"])]
     minimise: Option<What>,
 
-    /// A parameter to look for, with the least and the most, as in trigger=16..1024; can be repeated
+    /// A parameter to search for, with its minimum and maximum, as in trigger=16..1024; can be repeated
     #[arg(long, value_name = "PARAM=FROM..TO", value_parser = over, requires = "minimise")]
     over: Vec<String>,
 
-    /// So many settings are tried
+    /// Number of settings to try
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = results::quantities::small_in(1..=1_000_000), requires = "minimise")]
     trials: u32,
 
-    /// Which are tried depends on this
+    /// Seed for the choice of these settings
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = results::quantities::count, requires = "minimise")]
     seed: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
-    /// What all threads wait for caches, memory and the TLB
+    /// Time that all threads wait for caches, memory and the TLB
     Stall,
-    /// From the first reference to the end
+    /// Time from the first reference to the end
     Time,
-    /// What the policy takes
+    /// Time that the policy takes
     Overhead,
 }
 
@@ -233,7 +234,8 @@ fn failure(error: SweepError) -> Failure {
 /// The result of the sweep: the fastest of each trace and machine, and the failures.
 fn text(rows: &[Row], output: &Path) -> String {
     let failed: Vec<&Row> = rows.iter().filter(|row| row.error.is_some()).collect();
-    let mut text = format!("{} points in {}", rows.len(), output.display());
+    let points = if rows.len() == 1 { "point" } else { "points" };
+    let mut text = format!("{} {points} in {}", rows.len(), output.display());
     if !failed.is_empty() {
         text += &format!(", of which {} failed", failed.len());
     }

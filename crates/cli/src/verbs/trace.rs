@@ -17,16 +17,16 @@ use crate::progress;
 /// Look into a trace
 #[derive(Subcommand)]
 pub enum Trace {
-    /// Show what a trace is of and how much is in it
+    /// Show the program that a trace records, and counts of the trace's contents
     Info(Source),
     /// Print the references and events in the order in which they were recorded
     ///
-    /// Without --json this is the text format that `domicile import` reads; what that format has no words for is in
-    /// comments.
+    /// Without --json, this is the text format that `domicile import` reads; comments hold everything that the format
+    /// cannot express.
     Cat {
         #[command(flatten)]
         source: Source,
-        /// Stop after so many references
+        /// Stop after this many references
         #[arg(long, value_name = "N", value_parser = results::quantities::count)]
         limit: Option<u64>,
     },
@@ -37,7 +37,7 @@ pub struct Source {
     /// The trace
     #[arg(value_name = "TRACE")]
     file: PathBuf,
-    /// Skip what is damaged and read the rest
+    /// Skip damaged parts and read the rest
     #[arg(long)]
     salvage: bool,
 }

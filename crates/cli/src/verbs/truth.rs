@@ -25,12 +25,13 @@ use crate::suggested;
 const PAIRS: u32 = 5;
 const ROUNDS: u32 = 6;
 
-/// Hold predictions against the clock on this machine
+/// Compare predictions with measured times on this machine
 ///
-/// Ten small programs in C, each before and after a known change (order of a walk, layout, padding, false sharing ...), are built by
-/// `cc`, measured in turn, recorded, and simulated on the machine as it is probed now: a few minutes. The table says which gains are
-/// predicted well here. How far they are off is kept until the machine boots again, and is the range that `domicile advise` prints
-/// beside a gain: of all ten pairs only, and of six rounds or more. Nothing else should run meanwhile.
+/// Builds ten small C programs by `cc`, each before and after a known change (order of a walk, layout, padding, false
+/// sharing ...), measures them in turn, records them, and simulates them on the machine as it is probed now. This takes
+/// a few minutes. The table says which gains are predicted well here. The error of the predictions is kept until the
+/// machine boots again: `domicile advise` prints it as the range beside a gain. It is kept only for all ten pairs and
+/// at least six rounds. Nothing else should run meanwhile.
 #[derive(Args)]
 #[command(after_help = "Example:\n  domicile truth\n  domicile truth --only padded-rows,walk-order-c")]
 pub struct Truth {
@@ -46,7 +47,7 @@ pub struct Truth {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// One half only: that which models are made with, or that which is held back to test them
+    /// Only one half of the pairs: those from which models are made, or those held back to test them
     #[arg(long, value_enum)]
     half: Option<Half>,
 
@@ -54,30 +55,30 @@ pub struct Truth {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = results::quantities::small_in(1..=1000))]
     rounds: u32,
 
-    /// The machine that is predicted on
+    /// The machine to predict for
     #[arg(long, value_name = "NAME|FILE|host", default_value = HOST, value_parser = suggested::machines(), hide_possible_values = true)]
     machine: String,
 
-    /// Take what is known of `host`; else it is probed first, and three times beside each pair
+    /// Use what is known of `host`; otherwise it is probed first, and three times beside each pair
     #[arg(long)]
     as_probed: bool,
 
-    /// Measure nothing: take the times of this result (`-o`) of the same pairs with what it has of the machine beside each pair, and
-    /// predict anew; all else of the machine is as it was probed last
+    /// Measure nothing: take the times from this result (`-o`) of the same pairs, with its data on the machine beside
+    /// each pair, and predict anew; everything else about the machine is as it was probed last
     #[arg(long, value_name = "FILE", conflicts_with_all = ["clock_only", "rounds"])]
     measured: Option<PathBuf>,
 
-    /// Set the ratios of an earlier result (`-o`) of the same pairs beside these, and count how many are within 20%: on a
-    /// shared machine the clock is not always as near to itself. May be given several times
+    /// Print the ratios of an earlier result (`-o`) of the same pairs beside these, and count how many are within 20%:
+    /// on a shared machine, measured times do not always repeat that closely. Can be repeated
     #[arg(long, value_name = "FILE")]
     again: Vec<PathBuf>,
 
-    /// Predict each pair that missed once more with one figure of the machine changed at a time, and name the changes that bring it
-    /// within 20%: which figure a miss hangs on. Takes several times as long as the prediction
+    /// Repeat each missed prediction with one value of the machine changed at a time, and name the changes that bring
+    /// it within 20%: these are the values that the miss depends on. Takes several times as long as the prediction
     #[arg(long, conflicts_with = "clock_only")]
     experiments: bool,
 
-    /// Predict nothing; the result (`-o`) has what `--measured` takes
+    /// Predict nothing; the result (`-o`) has everything that `--measured` takes
     #[arg(long)]
     clock_only: bool,
 
@@ -88,7 +89,7 @@ pub struct Truth {
     #[command(flatten)]
     overwrite: Overwrite,
 
-    /// Leave programs and recordings in this folder, and take the recordings that are there
+    /// Keep programs and recordings in this folder, and use the recordings that are there
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 }
@@ -142,7 +143,7 @@ impl Truth {
             }
         }
         let all = self.file.is_none() && self.only.is_empty() && self.half.is_none();
-        let good = self.rounds >= ROUNDS && truth.failed.is_empty();
+        let good = truth.about.rounds >= ROUNDS && truth.failed.is_empty();
         let range = truth
             .range
             .filter(|range| good && all && self.machine == HOST && range.pairs >= PAIRS);

@@ -27,16 +27,17 @@ pub struct Watching {
     #[arg(long = "set", value_name = "POLICY.PARAM=VALUE")]
     sets: Vec<String>,
 
-    /// How long processes are watched before something is decided [default: 1s]
+    /// Watch processes for this long before each decision [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
 
-    /// Where it is known from which pages are touched: hardware, damon, hint-faults, write-faults or soft-dirty; for `daemon
-    /// --regions` and `run --regions-with` referenced, damon or resctrl [default: the first of them that works here]
+    /// Source of the observations of touched pages: hardware, damon, hint-faults, write-faults or soft-dirty; for
+    /// `daemon --regions` and `run --regions-with`: referenced, damon or resctrl [default: the first of them that works
+    /// here]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 
-    /// Write what the policy is told and what it asks for to this file, as JSON lines
+    /// Write the policy's observations and requests to this file, as JSON lines
     #[arg(long, value_name = "FILE")]
     observations: Option<PathBuf>,
 }

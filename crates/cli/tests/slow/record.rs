@@ -261,6 +261,8 @@ fn an_advice_keeps_to_its_budget() {
     assert_eq!(advice.get("broke"), None);
     let (_, said) = output(&["advise", "--budget", "2s", "x.trace"], 2);
     assert!(said.contains("--budget"), "{said}");
+    let (_, said) = output(&["advise", "--budget", "1ns", "--", "true"], 2);
+    assert!(said.contains("too short to record anything"), "{said}");
 }
 
 #[test]

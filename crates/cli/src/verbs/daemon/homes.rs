@@ -19,11 +19,11 @@ use crate::verbs::watching;
 #[derive(Args)]
 #[command(next_help_heading = "Pages that follow their users")]
 pub struct Homes {
-    /// Instead of serving frames: move pages of chosen processes to the memory nodes that use them
+    /// Instead of serving frames, move pages of chosen processes to the memory nodes that use them
     #[arg(long, group = "kind", requires = "whom", conflicts_with_all = ["socket", "stock", "quota", "metrics", "log", "verbose"])]
     homes: bool,
 
-    /// The policy: migrate, or replicate or migrate-replicate, whose copies are counted and not made
+    /// The policy: migrate, replicate or migrate-replicate; the copies of the last two are counted but not made
     #[arg(long, value_name = "NAME", default_value = "migrate", requires = "homes", hide_possible_values = true,
           value_parser = suggested::policy(moving()))]
     policy: Name,

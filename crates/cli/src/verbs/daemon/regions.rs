@@ -25,44 +25,46 @@ const NAMES: usize = 11;
 #[derive(Args)]
 #[command(next_help_heading = "Processes paired with caches")]
 pub struct Regions {
-    /// Instead of serving frames: give chosen processes the cpus of one cache each, so that their working sets share the machine's
-    /// caches evenly; undone at the end. The first time it is a dry run
+    /// Instead of serving frames, give chosen processes the cpus of one cache each, so that their working sets share
+    /// the machine's caches evenly; this is undone at the end. The first time is a dry run
     #[arg(long, group = "kind", requires = "whom", conflicts_with_all = ["socket", "stock", "quota", "metrics", "log", "verbose", "sets"])]
     regions: bool,
 
-    /// The processes of programs of this name, whoever starts, as in /proc/PID/comm
+    /// The processes of programs with this name (as in /proc/PID/comm), including those that start later
     #[arg(long, value_name = "NAME", group = "whom", requires = "regions", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
 
-    /// All processes of a user, whoever starts
+    /// All processes of a user, including those that start later
     #[arg(long, value_name = "NAME|NUMBER", group = "whom", requires = "regions")]
     user: Option<String>,
 
-    /// The cpus of each cache, as lists such as 0-3 4-7 (also as '0-3;4-7'), where Linux does not show them [default: the
-    /// outermost level of caches of which the machine has several]
+    /// The cpus of each cache, as lists such as 0-3 4-7 (also as '0-3;4-7'), if Linux does not show them [default: the
+    /// outermost level of which the machine has several caches]
     #[arg(long, value_name = "CPUS", num_args = 1.., value_delimiter = ';', requires = "regions")]
     domains: Vec<String>,
 
-    /// Give programs of this name caches of their own: as many as their working sets fill and their threads have cpus in; one at
-    /// least is left to the others. Where all cpus share each cache: half of its ways, by resctrl
+    /// Give programs with this name caches of their own: as many as their working sets fill and their threads have cpus
+    /// in. At least one cache is left to the others. If all cpus share each cache, the programs get half of the
+    /// ways that are left of it, by resctrl
     #[arg(long, value_name = "NAME", requires = "regions", value_parser = NonEmptyStringValueParser::new())]
     preferred: Option<String>,
 
-    /// Say what would be done and why, and change nothing [default: the first time]
+    /// Print what would be done and why, but change nothing [default: the first time]
     #[arg(long, requires = "regions", conflicts_with = "act")]
     dry_run: bool,
 
-    /// Place processes at once, also the first time
+    /// Place processes at once, even the first time
     #[arg(long, requires = "regions")]
     act: bool,
 
-    /// A file in which a program says how many units of its work it has done, each time a larger number, appended or written over
-    /// the one before. A change after which a unit takes over 3% more processor time, of the preferred program or else of all that
-    /// are watched, is undone. Without it, instructions are the units, where the processor counts them
+    /// A file in which a program reports how many units of its work it has done: a number that grows, appended or
+    /// written over the previous one. If a unit takes over 3% more processor time after a change, the change is undone;
+    /// the time is that of the preferred program, or else of all watched processes. Without this file, instructions are
+    /// the units, if the processor counts them
     #[arg(long, value_name = "FILE", requires = "regions")]
     progress: Option<PathBuf>,
 
-    /// The folder in which the cpus of threads are kept as they were, until they have them again [default: /run/domicile for
+    /// Folder that keeps the previous cpus of threads until the threads have them back [default: /run/domicile for
     /// root, else $XDG_RUNTIME_DIR/domicile]
     #[arg(long, value_name = "FOLDER", requires = "regions")]
     state: Option<PathBuf>,

@@ -19,11 +19,12 @@ pub struct Watched {
     #[arg(long, value_name = "NUMBER", num_args = 1.., value_delimiter = ',', group = "whom", requires = "kind")]
     pub pid: Vec<u32>,
 
-    /// The processes of a control group and of those below it, whoever joins it: its folder, or its path below /sys/fs/cgroup
+    /// The processes of a control group and of the groups below it, including those that join later: its folder, or its
+    /// path below /sys/fs/cgroup
     #[arg(long, value_name = "PATH", group = "whom", requires = "kind")]
     cgroup: Option<PathBuf>,
 
-    /// Stop after so long [default: when the processes of `--pid` have ended; with other choices, at a signal]
+    /// Stop after this time [default: when the processes of `--pid` have ended; with other choices, at a signal]
     #[arg(long, value_name = "TIME", requires = "kind", value_parser = results::quantities::duration)]
     pub duration: Option<Duration>,
 

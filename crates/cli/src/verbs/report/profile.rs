@@ -18,11 +18,11 @@ use crate::failure::Failure;
 /// The options of a profile.
 #[derive(Args)]
 pub struct Profile {
-    /// Write a profile that other viewers open, instead of tables: stall by call stack, line and data structure
+    /// Write a profile for other viewers instead of tables: stall by call stack, line and data structure
     #[arg(long, value_name = "FORM", conflicts_with = "html")]
     format: Option<Form>,
 
-    /// Weigh stacks by this: in `folded`, and first in `pprof`
+    /// The weight of stacks: the only value in `folded`, the one shown first in `pprof`
     #[arg(long, requires = "format", default_value = "stall", hide_default_value = false)]
     value: Weight,
 }
@@ -31,9 +31,9 @@ pub struct Profile {
 enum Form {
     /// For `go tool pprof`, speedscope and the Firefox Profiler
     Pprof,
-    /// A line for each stack: speedscope, inferno, flamegraph.pl
+    /// One line for each stack: speedscope, inferno, flamegraph.pl
     Folded,
-    /// What was waited for over time, for Perfetto
+    /// Stall over time, for Perfetto
     Perfetto,
     /// A folder of tables for DuckDB, Polars and pandas
     Parquet,
@@ -45,7 +45,7 @@ enum Form {
 enum Weight {
     /// Time that cpus waited
     Stall,
-    /// What of it the largest change would avoid
+    /// The part of the stall that the largest change would avoid
     Avoided,
     /// Misses of the caches nearest to the cpus
     Misses,
