@@ -153,6 +153,28 @@ fn a_pair_that_prints_other_results_is_named_and_the_others_go_on() {
 }
 
 #[test]
+fn predictions_without_a_core_are_warned_of() {
+    let room = Room::new();
+    let list = pairs(&room, &[("small", 150, 150)]);
+    // Nothing is kept of a probe. The times are looked for after the warning.
+    let mut command = house::domicile(&["--quiet", "truth", &list, "--measured", &room.path("nothing.json")]);
+    let done = command.env("XDG_CACHE_HOME", room.folder()).output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("`domicile probe` measures them"), "{said}");
+    assert!(said.contains("nothing.json"), "{said}");
+    let arguments = [
+        "truth",
+        &list,
+        "--machine",
+        "simos-r4400",
+        "--measured",
+        &room.path("nothing.json"),
+    ];
+    let said = String::from_utf8(house::domicile(&arguments).output().unwrap().stderr).unwrap();
+    assert!(said.contains("simos-r4400 is described without a core"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_asked_for_is_refused() {
     let room = Room::new();
     let (_, said) = house::output(&["truth", "--only", "nobody"], 2);

@@ -127,6 +127,9 @@ impl Truth {
             true => None,
             false => Some(self.probed()?),
         };
+        if machine.as_ref().is_some_and(|machine| machine.core.is_none()) {
+            self.has_no_core();
+        }
         let temporary;
         let folder = match &self.keep {
             Some(folder) => folder.as_path(),
@@ -200,6 +203,20 @@ impl Truth {
             progress.finish_and_clear();
         }
         load(&self.machine)
+    }
+
+    /// Each miss waits by itself then, which takes many times as long.
+    fn has_no_core(&self) {
+        match self.machine == HOST {
+            true => console::warn(
+                "the processor is not probed since this machine booted, or not by this version: without its core and its prefetchers \
+                 predicted times are many times too long; `domicile probe` measures them",
+            ),
+            false => console::note(format!(
+                "{} is described without a core: each miss waits by itself, and predicted times are many times too long",
+                self.machine
+            )),
+        }
     }
 
     fn held(
