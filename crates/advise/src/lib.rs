@@ -29,7 +29,7 @@
 //! }
 //! println!("{}", advice.otherwise);
 //! # assert_eq!(advice.baseline, "random");
-//! # assert!(advice.todo.is_empty() && advice.otherwise.starts_with("Nothing to do was found"), "{advice:?}");
+//! # assert!(advice.todo.is_empty() && advice.otherwise.starts_with("Too short to tell"), "{advice:?}");
 //! # Ok(())
 //! # }
 //! ```

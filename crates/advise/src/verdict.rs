@@ -90,7 +90,7 @@ pub fn verdict(advice: &Advice) -> String {
 /// A note that a verdict covers only the part that ran. The first part of the reason is enough: the whole stands above.
 fn of_a_stump(broke: &str) -> String {
     let why = broke.split_once(": ").map_or(broke, |(why, _)| why);
-    format!("Not of a whole run ({why}); what was recorded until then says no more than this:")
+    format!("Not of a whole run ({why}); what was recorded says no more than this:")
 }
 
 /// A sentence that cpus hardly wait for memory, if so. It adds that nothing can gain more only if the clock confirms

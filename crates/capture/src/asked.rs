@@ -37,18 +37,17 @@ pub fn check(options: &Options) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// The writer of the trace; if the run broke off, the way it did follows.
-const ORIGIN: &str = "record";
+/// Between the writer of a trace and the way its run broke off.
 const BROKE_OFF: &str = "; ";
 
 /// Marks the trace as broken off, with the reason.
 pub fn mark(header: &mut Header, broke: &str) {
-    header.origin = format!("{ORIGIN}{BROKE_OFF}{broke}");
+    header.origin = format!("{}{BROKE_OFF}{broke}", Header::RECORDED);
 }
 
 /// How the trace's run broke off: the trace ends there. `None` if it ended normally, as far as the trace says.
 pub fn broke_off(header: &Header) -> Option<&str> {
-    let broke = header.origin.strip_prefix(ORIGIN)?.strip_prefix(BROKE_OFF)?;
+    let broke = header.origin.strip_prefix(Header::RECORDED)?.strip_prefix(BROKE_OFF)?;
     // Older traces contain only a status other than 0.
     let status = broke.strip_prefix(ENDED_WITH);
     let only_a_status = status.is_some_and(|status| status.parse::<i32>().is_ok());
@@ -60,7 +59,7 @@ pub fn header(options: &Options, of_references: Option<u64>) -> Header {
     Header {
         program: options.program.to_string_lossy().into_owned(),
         arguments: options.args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        origin: ORIGIN.into(),
+        origin: Header::RECORDED.into(),
         machine: options.machine.clone(),
         page_bytes: 4096,
         counts_instructions: true,

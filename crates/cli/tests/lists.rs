@@ -20,6 +20,7 @@ fn all_machines_of_the_design_are_listed_and_shown() {
         "simos-r4400-2way",
         "simos-r4400-4mb",
         "alphaserver-8400",
+        "alphaserver-8400-core",
         "flash-cc-numa",
         "flash-cc-now",
         "clovertown-x5355",

@@ -33,6 +33,7 @@ presets! {
     "simos-r4400-2way": "simos-r4400 with a two-way L2 (Bugnion 1996)",
     "simos-r4400-4mb": "simos-r4400 with a 4 MB direct-mapped L2 (Bugnion 1996)",
     "alphaserver-8400": "8 cpus of 350 MHz, 4 MB direct-mapped board cache (Bugnion 1996)",
+    "alphaserver-8400-core": "alphaserver-8400 with the core of its Alpha 21164 (Bugnion 1996)",
     "flash-cc-numa": "8 nodes of 300 MHz, local to remote memory 1 to 4 (Verghese 1996)",
     "flash-cc-now": "8 nodes of 300 MHz, local to remote memory 1 to 10 (Verghese 1996)",
     "clovertown-x5355": "2 sockets, 8 cores of 2.66 GHz, 4 MB L2 for each pair (Ding 2011)",

@@ -23,6 +23,7 @@ fn every_preset_loads_under_its_own_name() {
         "simos-r4400-2way",
         "simos-r4400-4mb",
         "alphaserver-8400",
+        "alphaserver-8400-core",
         "flash-cc-numa",
         "flash-cc-now",
         "clovertown-x5355",
@@ -117,6 +118,12 @@ fn bugnion96_section_7() {
     // 96 KB in three ways: 32 KB a way are four pages, which the 512 colors decide as well.
     assert_eq!(alpha.colors(cache(&alpha, "S")), 4);
     assert_eq!(alpha.color_count(), 512);
+    // The second machine is the same but for its core, which goes without the software prefetches.
+    let mut plain = load("alphaserver-8400-core").unwrap();
+    assert!(plain.core.take().is_some() && plain.prefetch.is_none());
+    plain.name.clone_from(&alpha.name);
+    plain.prefetch.clone_from(&alpha.prefetch);
+    assert_eq!(plain, alpha);
 }
 
 #[test]

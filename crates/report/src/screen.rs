@@ -92,7 +92,7 @@ fn headline(advice: &Advice, width: usize) -> String {
 
 /// The simulated time compared with the clock's.
 fn clock(native: &Native, width: usize) -> String {
-    lines(&clock_in_words(native), "", width, FEW_LINES)
+    lines(&clock_in_words(native), "", width, LINES)
 }
 
 pub fn clock_in_words(native: &Native) -> String {

@@ -135,7 +135,7 @@ fn a_verified_change_is_shown_beside_its_prediction() {
     };
     let change = |after_ns| {
         let predicted = VerifiedTime::new(43_100_000, after_ns);
-        Verified::new("./walk rows".to_string(), predicted, vec![round; 3], true)
+        Verified::new("./walk rows".to_string(), predicted, vec![round; 3], None)
     };
     let text = strip_str(&report::verified(&change(33_000_000), 80)).to_string();
     assert_eq!(
@@ -155,7 +155,8 @@ fn a_verified_change_is_shown_beside_its_prediction() {
         after_system_ns: 10_000_000,
         ..round
     };
-    let with_kernel = Verified::new(String::new(), VerifiedTime::new(300, 220), vec![round; 3], true);
+    let tick = Some(std::time::Duration::from_millis(4));
+    let with_kernel = Verified::new(String::new(), VerifiedTime::new(300, 220), vec![round; 3], tick);
     let text = strip_str(&report::verified(&with_kernel, 80)).to_string();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("measured: 26.7% less (30.0 ms -> 22.0 ms, "), "{text}");

@@ -67,7 +67,7 @@ pub struct Usual {
     pub cpus: Vec<u32>,
 }
 
-/// A machine, possibly with another external cache.
+/// A machine, possibly with one figure changed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -76,6 +76,10 @@ pub struct Variant {
     /// Of the outermost cache.
     pub bytes: Option<u64>,
     pub ways: Option<u32>,
+    /// Of the processors; latencies stay.
+    pub clock_mhz: Option<f64>,
+    /// Of memory.
+    pub bandwidth_gbps: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -250,9 +254,16 @@ impl Grid {
 }
 
 impl Variant {
+    /// Returns true if it differs from its preset.
+    fn is_changed(&self) -> bool {
+        self.bytes.is_some() || self.ways.is_some() || self.clock_mhz.is_some() || self.bandwidth_gbps.is_some()
+    }
+
     /// The machine with this many cpus.
     fn machine(&self, cpus: u32) -> Result<Machine, ReproduceError> {
         let mut machine = machine::load(&self.preset)?.with_cpus(cpus)?;
+        machine.clock_mhz = self.clock_mhz.unwrap_or(machine.clock_mhz);
+        machine.memory.bandwidth_gbps = self.bandwidth_gbps.unwrap_or(machine.memory.bandwidth_gbps);
         if let Some(outermost) = machine.caches.iter_mut().max_by_key(|cache| cache.level) {
             outermost.bytes = self.bytes.unwrap_or(outermost.bytes);
             outermost.ways = self.ways.unwrap_or(outermost.ways);

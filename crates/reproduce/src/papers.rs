@@ -31,7 +31,7 @@ macro_rules! paper {
 pub const PAPERS: &[Source] = &[
     paper!("philbin96": "table1" "table2" "table3" "table4" "table5" "table6" "table7" "table8" "table9" "figure4"),
     paper!("ding11": "figure5" "figure6" "figure7" "figure8" "figure9" "figure10" "figure11" "figure12" "figure13"),
-    paper!("bugnion96": "figure2" "figure3" "figure5" "figure6" "figure7" "figure8" "figure9" "table2"),
+    paper!("bugnion96": "figure2" "figure3" "figure5" "figure6" "figure7" "figure8" "figure9" "figure9-machines" "table2"),
     paper!(
         "verghese96": "table3" "table4" "figure6.1" "figure6.2" "table5" "figure6.3" "figure6.4" "table6" "figure6.5" "figure6.6"
             "figure6.7" "table7" "figure7.1" "figure7.2" "table8" "table9" "table10" "table11" "table12"

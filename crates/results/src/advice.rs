@@ -109,7 +109,7 @@ impl Advice {
         let broke = self.broke.as_ref()?;
         let references = count(self.trace.references);
         Some(format!(
-            "Not a whole run: {broke}. This is advice on what was recorded until then, {references} references."
+            "Not a whole run: {broke}. This is advice on what was recorded, {references} references."
         ))
     }
 

@@ -184,7 +184,7 @@ impl Simulation {
     fn incomplete(&self) -> Option<String> {
         let broke = capture::broke_off(self.trace.header());
         let broke = broke.map(|broke| format!("not a whole run: {broke}"));
-        self.trace.lost_in_words().next().or(broke)
+        self.trace.lost_in_a_clause().or(broke)
     }
 
     /// The outcome of each point, or its error.

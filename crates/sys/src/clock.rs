@@ -45,6 +45,14 @@ pub fn time_of_thread<T>(thread: &JoinHandle<T>) -> io::Result<Duration> {
     }
 }
 
+/// The time between two ticks of the kernel, at which it charges a process's time to the program or to the kernel: the
+/// resolution of `CLOCK_MONOTONIC_COARSE`.
+pub fn tick() -> Duration {
+    let time = rustix::time::clock_getres(ClockId::MonotonicCoarse);
+    // Neither is negative.
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
 /// Errors: the clock's process or thread has ended (`ESRCH`).
 fn time_of(clock: libc::clockid_t) -> io::Result<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

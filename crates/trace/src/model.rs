@@ -192,6 +192,11 @@ pub struct Timed {
     pub event: Event,
 }
 
+impl Header {
+    /// The origin of a trace that Domicile's recorder wrote.
+    pub const RECORDED: &str = "record";
+}
+
 /// The description of the trace. Written first; tables that grow are written as they grow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {

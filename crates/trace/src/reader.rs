@@ -194,13 +194,39 @@ impl Trace {
 
     /// The same in sentences.
     pub fn lost_in_words(&self) -> impl Iterator<Item = String> {
-        self.lost().into_iter().map(|damage| match self.tables.salvage {
+        let each = self.lost().into_iter().map(|damage| match self.tables.salvage {
             true => format!(
                 "the trace is damaged at byte {}, and that part is left out: {}",
                 damage.offset, damage.what
             ),
             false => format!("the trace ends early, at byte {}: {}", damage.offset, damage.what),
-        })
+        });
+        each.chain(self.lost_its_end().map(|what| format!("the lost part held {what}")))
+    }
+
+    /// The same in one clause: the first damage, and how much more there is.
+    pub fn lost_in_a_clause(&self) -> Option<String> {
+        let first = self.lost_in_words().next()?;
+        let further = match self.lost().len() {
+            0 | 1 => String::new(),
+            2 => "; one further part is damaged".to_string(),
+            places => format!("; {} further parts are damaged", places - 1),
+        };
+        let end = self.lost_its_end().map(|what| format!("; it held {what}"));
+        Some(format!("{first}{further}{}", end.unwrap_or_default()))
+    }
+
+    /// The contents of the tables that a recording ends with, if they are missing, as they are in a file that was cut. The
+    /// dependences are written last; a recording without program counters has names alone.
+    fn lost_its_end(&self) -> Option<&'static str> {
+        let recorded = !self.damage().is_empty() && self.header().origin.starts_with(Header::RECORDED);
+        match self.header().has_pcs {
+            _ if !recorded => None,
+            true => self.dependences().is_none().then_some(
+                "names, the pace of code and which loads wait for one another, so that simulated times may be much too short",
+            ),
+            false => self.modules().is_empty().then_some("the names of code and data"),
+        }
     }
 
     /// Refuses a trace that holds nothing to simulate.
@@ -346,7 +372,7 @@ impl Loaded {
                 if head.id as usize != self.sites.len() {
                     return Err(TraceError::damaged(
                         offset,
-                        "a block of sites is missing before this one",
+                        "a block of sites is missing before this one, and references that need it are lost",
                     ));
                 }
                 decode_sites(raw, head.count as usize, offset, &mut self.sites)?;

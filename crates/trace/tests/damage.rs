@@ -211,10 +211,18 @@ fn one_damaged_chunk_is_an_error_with_its_place_or_is_skipped() {
     );
 
     let trace = Trace::salvage_bytes(broken).unwrap();
+    // Known before anything is read, and not counted.
+    assert_eq!(trace.damage()[0].offset, at as u64);
+    let said = trace.lost_in_a_clause().unwrap();
+    assert!(
+        said.contains("checksum") && said.contains("references are lost") && !said.contains("further"),
+        "{said}"
+    );
     let left = contents(&trace).unwrap();
     assert_eq!(left[0], [&whole[0][..21], &whole[0][42..]].concat());
     assert_eq!(left[1], whole[1]);
-    assert_eq!(trace::info(&trace).unwrap().damage[0].offset, at as u64);
+    let info = trace::info(&trace).unwrap();
+    assert_eq!((info.damage.len(), info.references), (1, trace.references()));
 }
 
 #[test]

@@ -50,6 +50,16 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
     if let Some(homes) = advice.homes.as_ref().filter(|homes| !homes.on_one_node.is_empty()) {
         text += &format!("{} ", homes.on_one_node);
     }
+    if is_short(base) {
+        let start = format!(
+            "a run of {} references is mostly the start of the program",
+            count(base.references)
+        );
+        text += &match advice.todo.is_empty() {
+            true => format!("Too short to tell: {start}. "),
+            false => format!("In a longer run these may gain less: {start}. "),
+        };
+    }
     text += match advice.todo.is_empty() {
         true => "Nothing to do was found that gains 1%",
         false => "Nothing else gains 1%",
@@ -84,9 +94,9 @@ pub fn otherwise(advice: &Advice, settings: &Settings) -> String {
             percent(half)
         );
     }
-    if advice.todo.is_empty() {
+    if advice.todo.is_empty() && !is_short(base) {
         text += &format!(" {}", why_nothing(advice, base));
-        if advice.machine.name == range::MEASURED && advice.native.is_none() && !is_short(base) {
+        if advice.machine.name == range::MEASURED && advice.native.is_none() {
             text += match settings.ran {
                 true => " It was not timed by itself, so more may be gained.",
                 false => " No time was measured (`domicile advise -- PROGRAM` does), so more may be gained.",
@@ -126,10 +136,6 @@ fn why_nothing(advice: &Advice, base: &Outcome) -> String {
     let waits = waits as f64 / time.worked().max(1) as f64;
     let own = |cause: &&Cause| !cause.file.as_deref().is_some_and(is_library_source);
     match advice.causes.iter().find(own) {
-        _ if is_short(base) => format!(
-            "So short a run ({} references) is mostly the start of the program.",
-            count(base.references)
-        ),
         Some(worst) if waits >= WORTH => format!(
             "It waits for memory for {} of its time, most at {} for `{}`: {}.",
             percent(waits),

@@ -400,11 +400,10 @@ impl Advise {
         let broke = of_runs
             .broke
             .or_else(|| capture::broke_off(opened.header()).map(str::to_string));
-        let broke = broke.or_else(|| opened.lost_in_words().next());
+        let broke = broke.or_else(|| opened.lost_in_a_clause());
         let (mut advice, ref machine) = self.advise_now(machine, file, &opened, broke, of_runs.left)?;
         advice.notes.splice(0..0, notes);
         advice.exit = of_runs.exit;
-        // Damage in the middle is found only while reading.
         advice.notes.extend(opened.lost_in_words());
         if machine.core.is_some() && opened.dependences().is_none() {
             advice.notes.push(

@@ -270,9 +270,9 @@ fn failure(error: TruthError) -> Failure {
 
 /// An earlier result whose times are used.
 fn earlier(file: &Path) -> Result<results::Truth, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::work(format!("cannot read {}: {error}", file.display())))?;
-    serde_json::from_str(&text).map_err(|error| {
+    let text =
+        std::fs::read(file).map_err(|error| Failure::work(format!("cannot read {}: {error}", file.display())))?;
+    serde_json::from_slice(&text).map_err(|error| {
         Failure::usage(format!(
             "{} is no result of `domicile truth -o FILE`: {error}",
             file.display()

@@ -217,9 +217,9 @@ fn described(grid: &Grid, full: bool) -> String {
     let machines: Vec<String> = grid
         .machines
         .iter()
-        .map(|variant| match (variant.bytes, variant.ways) {
-            (None, None) => variant.preset.clone(),
-            _ => format!("{} ({})", variant.preset, variant.name),
+        .map(|variant| match variant.is_changed() {
+            false => variant.preset.clone(),
+            true => format!("{} ({})", variant.preset, variant.name),
         })
         .collect();
     let mut text = format!(

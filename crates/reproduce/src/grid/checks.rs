@@ -34,9 +34,10 @@ pub fn conclusions(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Concl
     let mut all = Vec::new();
     match check {
         Check::Reached { within } => {
-            for about in &grid.gains {
+            let gains = machines.flat_map(|machine| grid.gains.iter().map(move |about| (machine, about)));
+            for (machine, about) in gains {
                 for said in &about.paper {
-                    let Some(ours) = gain(&said.program, said.cpus, 0, &about.of, &about.over) else {
+                    let Some(ours) = gain(&said.program, said.cpus, machine, &about.of, &about.over) else {
                         continue;
                     };
                     let paper = papers(item, about, &said.program, said.cpus).unwrap_or(said.times);
@@ -45,9 +46,10 @@ pub fn conclusions(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Concl
                     all.push(Conclusion::once(
                         ours > enough && ours <= most,
                         format!(
-                            "{}, {}: {} is {ours:.2} times as fast as {} (the paper, section {}: {paper:.2}; {enough:.2} to {most:.2})",
+                            "{}, {}{}: {} is {ours:.2} times as fast as {} (the paper, section {}: {paper:.2}; {enough:.2} to {most:.2})",
                             said.program,
                             cpus_in_words(said.cpus),
+                            on(machine),
                             about.of,
                             about.over,
                             said.section

@@ -3,6 +3,8 @@
 mod bars;
 mod curves;
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::measure::Node;
@@ -18,6 +20,9 @@ pub struct Claim {
     /// The workloads that it is about; claims about curves have none, because their rows name them.
     #[serde(default)]
     pub workloads: Vec<String>,
+    /// Why it does not hold, by workload, or under [`ALL`].
+    #[serde(default)]
+    pub otherwise: BTreeMap<String, String>,
     #[serde(flatten)]
     pub kind: Kind,
 }
@@ -58,6 +63,9 @@ pub enum Kind {
     },
 }
 
+/// Stands for a workload in a claim that is about all of them.
+const ALL: &str = "all";
+
 /// The outcome of a claim in one recording.
 struct Judged {
     /// Its workload; empty if it is about all.
@@ -74,6 +82,8 @@ impl Claim {
         };
         let bar = |name: &String| traces.bar(name).map(|_| ()).ok_or(format!("`{name}` is no bar"));
         self.workloads.iter().try_for_each(workload)?;
+        let why = self.otherwise.keys().filter(|name| *name != ALL);
+        why.into_iter().try_for_each(workload)?;
         self.kind.bars().into_iter().try_for_each(bar)?;
         let (Kind::Falls { column, .. } | Kind::Apart { column, .. }) = &self.kind else {
             return Ok(());
@@ -160,12 +170,18 @@ impl Reproduction<'_> {
         }
         let concluded = |(first, each): (Judged, Vec<bool>)| {
             let held = each.iter().filter(|&&held| held).count();
+            let verdict = Verdict::of(held, each.len());
+            let of = if first.of.is_empty() { ALL } else { &first.of };
+            let why = match claim.otherwise.get(of) {
+                Some(why) if verdict != Verdict::Held => format!(". {why}"),
+                _ => String::new(),
+            };
             Conclusion {
-                verdict: Verdict::of(held, each.len()),
+                verdict,
                 once: each.len() == 1,
                 text: match each.len() {
-                    1 => format!("{}: {}", claim.says, first.text),
-                    many => format!("{}: {} (the first of {many} recordings)", claim.says, first.text),
+                    1 => format!("{}: {}{why}", claim.says, first.text),
+                    many => format!("{}: {} (the first of {many} recordings){why}", claim.says, first.text),
                 },
             }
         };

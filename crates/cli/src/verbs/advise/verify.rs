@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use capture::Folder;
 use machine::Machine;
 use results::{Advice, Outcome, Verified, VerifiedRound, VerifiedTime};
-use sys::clock::children_time;
+use sys::clock::{children_time, tick};
 
 use super::Advise;
 use super::tunables::asks_huge_pages;
@@ -124,7 +124,7 @@ impl Advise {
         let [before, after] = [base, &counted.outcome].map(|outcome| in_program(outcome, alone));
         let predicted = VerifiedTime::new(before, after);
         let rounds = rounds(&self.command, &command.words, status).map_err(|why| refused(&why))?;
-        let mut verified = Verified::new(command.text, predicted, rounds, alone);
+        let mut verified = Verified::new(command.text, predicted, rounds, alone.then(tick));
         verified.notes.extend(pages.map(str::to_string));
         if self.model.machine.as_deref().is_some_and(|name| name != HOST) {
             verified.notes.push(format!(

@@ -89,8 +89,7 @@ impl Simulation {
             },
         };
         Ok(Counted {
-            // Damage in the middle is found only while reading.
-            broke: broke.or_else(|| opened.lost_in_words().next()),
+            broke: broke.or_else(|| opened.lost_in_a_clause()),
             ..counted
         })
     }

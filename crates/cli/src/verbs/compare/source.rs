@@ -76,8 +76,15 @@ impl fmt::Display for Source {
 }
 
 impl Command {
-    /// The words of a command, as a shell splits them. A program that does not exist is refused.
+    /// The words of a command, as a shell splits them. A program that does not exist is refused, and so is what only a
+    /// shell would carry out.
     pub fn of(text: &str) -> Result<Command, Failure> {
+        if let Some(sign) = needs_a_shell(text).filter(|_| !Path::new(text).is_file()) {
+            return Err(Failure::usage(format!(
+                "`{text}`: the command runs without a shell, which `{sign}` needs: write sh -c '...' around it, or quote the \
+                 `{sign}` if the program is to get it"
+            )));
+        }
         let words = shlex::split(text).ok_or_else(|| {
             Failure::usage(format!(
                 "`{text}`: a quote is not closed, or a word ends in a backslash"
@@ -97,6 +104,35 @@ impl Command {
             words: words.into_iter().map(OsString::from).collect(),
         })
     }
+}
+
+/// The first character outside of quotes that a shell would act on and not pass on to the program: a pipe, a redirection, a
+/// variable.
+fn needs_a_shell(text: &str) -> Option<char> {
+    let mut quote = None;
+    let mut characters = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => {
+                characters.next();
+            }
+            // A comment, which is dropped.
+            (None, '#') if before.is_whitespace() => while characters.next_if(|&next| next != '\n').is_some() {},
+            (None, '\'' | '"') => quote = Some(character),
+            // The end of a line in a pattern, say, is passed on.
+            (None, '$')
+                if !characters
+                    .peek()
+                    .is_some_and(|next| next.is_alphanumeric() || "_{(@*#?$!-".contains(*next)) => {}
+            (None, '|' | '&' | ';' | '<' | '>' | '$' | '`') => return Some(character),
+            _ => {}
+        }
+        before = character;
+    }
+    None
 }
 
 /// The first bytes of a file.
@@ -136,6 +172,32 @@ mod tests {
         assert!(matches!(Command::of("  "), Err(Failure::Usage(_))));
         let missing = Command::of("no-such-program x").unwrap_err().to_string();
         assert!(missing.contains("no program `no-such-program`"), "{missing}");
+    }
+
+    #[test]
+    fn a_command_that_needs_a_shell_is_refused() {
+        for text in [
+            "true | cat",
+            "true>out",
+            "true a&",
+            "true; true",
+            "true $HOME",
+            "true `true`",
+            "true # don't\nx | y",
+        ] {
+            let refused = Command::of(text).unwrap_err();
+            assert!(matches!(refused, Failure::Usage(_)), "{text}");
+            assert!(refused.to_string().contains("without a shell"), "{refused}");
+        }
+        for text in [
+            "sh -c 'true | cat'",
+            "sh -c \"echo $HOME\"",
+            "true 'a;b' \"c>d\" e\\|f",
+            "grep -c end$ f",
+            "true # a|b",
+        ] {
+            assert_eq!(needs_a_shell(text), None, "{text}");
+        }
     }
 
     #[test]
