@@ -241,7 +241,7 @@ fn advice_on_an_interrupted_program_says_so() {
     let mut text = String::new();
     std::io::Read::read_to_string(&mut going.lines, &mut text).unwrap();
     assert!(
-        text.contains("interrupted (signal 2 (SIGINT))") && text.contains("advice on what was recorded"),
+        text.contains("interrupted (signal 2 (SIGINT))") && text.contains("what was recorded says"),
         "{text}"
     );
     assert_eq!(going.ends(), Some(128 + INTERRUPT));
