@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use report::truth_text::{again, closed_by, is_missed, number, of_again, sides, sums};
+use report::truth_text::{again, closed_by, is_missed, number, of_again, shared_cores, sides, sums};
 use results::{Truth, TruthPair};
 
 const PAGE: &str = "docs/src/truth.md";
@@ -166,6 +166,9 @@ fn part(root: &Path, truth: &Truth, date: &str) -> String {
     }
     if let Some(clock) = clock {
         text += &format!("- {clock}\n");
+    }
+    if let Some(shared) = shared_cores(&truth.pairs) {
+        text += &format!("- {shared}\n");
     }
     if let Some(range) = &truth.range {
         let ends = format!(

@@ -12,6 +12,7 @@
 
 mod chase;
 mod colors;
+mod core_share;
 mod here;
 mod knee;
 mod others;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use machine::host;
 use machine::{Cache, Kind, Machine};
 
+pub use core_share::{CoreShare, WHOLE};
 pub use here::{at_this_moment, here, load};
 pub use others::Others;
 

@@ -61,6 +61,9 @@ pub fn truth(truth: &Truth, kept: bool, width: usize) -> String {
             about.load
         ));
     }
+    if let Some(shared) = shared_cores(&truth.pairs) {
+        text += &said(&shared);
+    }
     let missed: Vec<&TruthPair> = truth.pairs.iter().filter(|pair| is_missed(pair)).collect();
     if !missed.is_empty() {
         text += "\nWhat missed, by side:\n";
@@ -183,6 +186,27 @@ pub fn again(pairs: &[TruthPair]) -> Option<String> {
     })
 }
 
+/// The rounds beside other work on the same core. None if there were none.
+pub fn shared_cores(pairs: &[TruthPair]) -> Option<String> {
+    let left_out: u32 = pairs.iter().map(|pair| pair.measured.left_out).sum();
+    let all: usize = pairs.iter().map(|pair| pair.measured.rounds.len()).sum();
+    let mut said = Vec::new();
+    if left_out > 0 {
+        said.push(format!(
+            "Other work, perhaps of another guest, had a part of the core in {left_out} of {all} rounds, which are left out."
+        ));
+    }
+    let shared = pairs.iter().filter(|pair| pair.measured.shared > 0);
+    let names: Vec<&str> = shared.map(|pair| pair.name.as_str()).collect();
+    if !names.is_empty() {
+        said.push(format!(
+            "The core was shared in most rounds of {}: all of these count, and both sides are slower than alone.",
+            names.join(", ")
+        ));
+    }
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
 /// True if the sign is wrong, or if the ratio is not within 20%.
 pub fn is_missed(pair: &TruthPair) -> bool {
     pair.predicted.is_some() && (pair.sign_right == Some(false) || !pair.is_within(TruthPair::NEAR))
@@ -242,6 +266,24 @@ mod tests {
         assert_eq!(again(&[of(&[]), of(&[])]), None);
         let said = again(&[of(&[1.1, 0.7]), of(&[3.0]), of(&[])]).unwrap();
         assert!(said.contains("in 1 of 3 repeats, within 2 times in 2."), "{said}");
+    }
+
+    #[test]
+    fn rounds_on_shared_cores_are_told() {
+        let of = |name: &str, left_out: u32, shared: u32| TruthPair {
+            name: name.to_string(),
+            measured: results::TruthMeasured {
+                left_out,
+                shared,
+                rounds: vec![results::TruthRound::default(); 7],
+                ..results::TruthMeasured::default()
+            },
+            ..TruthPair::default()
+        };
+        assert_eq!(shared_cores(&[of("quiet", 0, 0)]), None);
+        let said = shared_cores(&[of("one", 2, 0), of("other", 0, 4)]).unwrap();
+        assert!(said.contains("in 2 of 14 rounds, which are left out"), "{said}");
+        assert!(said.contains("most rounds of other:"), "{said}");
     }
 
     #[test]

@@ -110,6 +110,12 @@ pub struct TruthMeasured {
     /// Medians, without the start-up.
     pub before_ns: f64,
     pub after_ns: f64,
+    /// How many rounds these figures leave out, since other work had a part of the core meanwhile (`core_share`).
+    #[serde(skip_serializing_if = "crate::profile::is_zero")]
+    pub left_out: u32,
+    /// How many of the rounds that count had only a part of the core: all of them count if fewer than half had all of it.
+    #[serde(skip_serializing_if = "crate::profile::is_zero")]
+    pub shared: u32,
     /// All rounds, in the order in which they were run, start-up included.
     pub rounds: Vec<TruthRound>,
 }
@@ -121,6 +127,10 @@ pub struct TruthMeasured {
 pub struct TruthRound {
     pub before_ns: f64,
     pub after_ns: f64,
+    /// The least pace of straight code right before and after the two runs, as a share of the fastest that was seen: a
+    /// core that has another busy thread is slower. Absent: nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_share: Option<f64>,
 }
 
 /// The same ratio, by simulation.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use measured::{CoreShare, WHOLE};
 use results::{TruthMeasured, TruthRound};
 
 use crate::TruthError;
@@ -12,32 +13,40 @@ use crate::ratio::{interval, median, ratio};
 /// The start of a program's report of its work (`timed.c`).
 const SAID: &str = "truth: cpu ";
 
+/// How often a run is repeated that had only a part of its core.
+const TRIES: u32 = 3;
+
 /// Measures round by round, every second one in reverse order: other load of the machine then falls on both sides. It
 /// calls `between` up to three times: after a quarter, a half, and three quarters of the rounds.
+///
+/// Each run waits for a whole core, and is repeated if the core was shared before or after it. Rounds that were shared
+/// all the same are left out where enough others are left.
 ///
 /// Errors: a side fails, the two print other results, or take no longer than their start-up.
 pub fn measure(
     pair: &Pair,
     commands: &Commands,
     rounds: u32,
+    share: &mut CoreShare,
     between: &mut dyn FnMut() -> Result<(), TruthError>,
 ) -> Result<TruthMeasured, TruthError> {
     let mut of_rounds = Vec::new();
     let mut start_up = vec![Vec::new(); commands.start_up.len()];
     for number in 0..rounds {
         if [1, 2, 3].map(|quarter| rounds * quarter / 4).contains(&number) {
+            share.wait(CoreShare::now);
             between()?;
         }
         let (before, after);
         if number % 2 == 0 {
-            before = once(pair, &commands.before)?;
-            after = once(pair, &commands.after)?;
+            before = on_a_whole_core(pair, &commands.before, share)?;
+            after = on_a_whole_core(pair, &commands.after, share)?;
         } else {
-            after = once(pair, &commands.after)?;
-            before = once(pair, &commands.before)?;
+            after = on_a_whole_core(pair, &commands.after, share)?;
+            before = on_a_whole_core(pair, &commands.before, share)?;
         }
         for (run, times) in commands.start_up.iter().zip(&mut start_up) {
-            times.push(once(pair, run)?.ns);
+            times.push(on_a_whole_core(pair, run, share)?.ns);
         }
         if pair.same_output && before.printed != after.printed {
             return Err(TruthError::Pair("before and after print other results".to_string()));
@@ -45,14 +54,16 @@ pub fn measure(
         of_rounds.push(TruthRound {
             before_ns: before.ns,
             after_ns: after.ns,
+            core_share: Some(before.core_share.min(after.core_share)),
         });
     }
     // The start-up's median: its own noise would count twice in each round.
     let starts: Vec<f64> = start_up.iter().map(|times| median(times)).collect();
     let before_off = starts.first().copied().unwrap_or(0.0);
     let after_off = starts.last().copied().unwrap_or(0.0);
-    let befores: Vec<f64> = of_rounds.iter().map(|round| round.before_ns - before_off).collect();
-    let afters: Vec<f64> = of_rounds.iter().map(|round| round.after_ns - after_off).collect();
+    let (counted, left_out, shared) = counted(&of_rounds);
+    let befores: Vec<f64> = counted.iter().map(|round| round.before_ns - before_off).collect();
+    let afters: Vec<f64> = counted.iter().map(|round| round.after_ns - after_off).collect();
     let ratios: Vec<f64> = befores
         .iter()
         .zip(&afters)
@@ -70,12 +81,52 @@ pub fn measure(
         most,
         before_ns: median(&befores),
         after_ns: median(&afters),
+        left_out,
+        shared,
         rounds: of_rounds,
     })
 }
 
+/// The rounds on a whole core, if they are at least half of all; otherwise all rounds. Beside them: how many are left
+/// out, and how many count although their core was shared.
+fn counted(rounds: &[TruthRound]) -> (Vec<TruthRound>, u32, u32) {
+    let on_whole = |round: &&TruthRound| round.core_share.is_none_or(|share| share >= WHOLE);
+    let whole: Vec<TruthRound> = rounds.iter().filter(on_whole).copied().collect();
+    let shared = (rounds.len() - whole.len()) as u32;
+    match whole.len() * 2 >= rounds.len() {
+        true => (whole, shared, 0),
+        false => (rounds.to_vec(), 0, shared),
+    }
+}
+
+/// The run that had most of its core, of up to three: the first that had all of it is the last.
+///
+/// One that is measured by processor time has one thread, and stays on one cpu, where the pace is looked at.
+fn on_a_whole_core(pair: &Pair, run: &Run, share: &mut CoreShare) -> Result<Once, TruthError> {
+    let _pinned = (pair.clock == Clock::Cpu).then(sys::affinity::pin_to_last);
+    let look = match pair.clock {
+        Clock::Cpu => CoreShare::now,
+        Clock::Wall => CoreShare::least,
+    };
+    let mut best: Option<Once> = None;
+    for _ in 0..TRIES {
+        let before = share.wait(look);
+        let mut one = once(pair, run)?;
+        one.core_share = before.min(look(share));
+        if best.as_ref().is_none_or(|best| one.core_share > best.core_share) {
+            best = Some(one);
+        }
+        if best.as_ref().is_some_and(|best| best.core_share >= WHOLE) || share.gave_up() {
+            break;
+        }
+    }
+    best.ok_or_else(|| TruthError::Pair("was not run".to_string()))
+}
+
 struct Once {
     ns: f64,
+    /// The least before and after it.
+    core_share: f64,
     printed: Vec<u8>,
 }
 
@@ -103,6 +154,7 @@ fn once(pair: &Pair, run: &Run) -> Result<Once, TruthError> {
     };
     Ok(Once {
         ns,
+        core_share: 1.0,
         printed: done.stdout,
     })
 }
@@ -126,6 +178,19 @@ fn said(errors: &str, clock: Clock) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_on_a_shared_core_are_left_out_while_they_are_the_fewer() {
+        let round = |core_share| TruthRound {
+            core_share,
+            ..TruthRound::default()
+        };
+        let [whole, shared] = [Some(0.95), Some(0.6)].map(round);
+        assert_eq!(counted(&[whole, shared, whole]), (vec![whole, whole], 1, 0));
+        assert_eq!(counted(&[whole, shared]), (vec![whole], 1, 0));
+        assert_eq!(counted(&[whole, shared, shared]), (vec![whole, shared, shared], 0, 2));
+        assert_eq!(counted(&[round(None)]), (vec![round(None)], 0, 0), "nobody looked");
+    }
 
     #[test]
     fn the_program_says_what_its_work_took() {

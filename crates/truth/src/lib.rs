@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use machine::{Kind, Machine, MachineError};
+use measured::CoreShare;
 use results::{Truth, TruthAbout, TruthBeside, TruthFailed, TruthPair, TruthRange};
 use thiserror::Error;
 
@@ -98,6 +99,7 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
         capture::find_tool(None)?;
     }
     let builder = Builder::new(asked.list, asked.folder)?;
+    let mut share = CoreShare::new();
     let mut measured = Vec::new();
     for pair in asked.pairs {
         if let Some(before) = asked.measured {
@@ -115,7 +117,7 @@ pub fn hold(asked: &Asked, watch: &(dyn Fn(Step) + Sync)) -> Result<Truth, Truth
             Ok(())
         };
         let done = builder.commands(pair).and_then(|commands| {
-            let by_clock = clock::measure(pair, &commands, asked.rounds, &mut between)?;
+            let by_clock = clock::measure(pair, &commands, asked.rounds, &mut share, &mut between)?;
             Ok((by_clock, commands))
         });
         let machine = middle(machines);
