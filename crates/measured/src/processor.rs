@@ -15,10 +15,12 @@ mod transfer;
 mod walks;
 mod window;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::saved::Identity;
-use super::{Effort, Point, saved};
+use super::{CoreShare, Effort, Point, saved};
 use machine::{HostReport, Kind};
 
 use chains::{BYTES, Room};
@@ -110,23 +112,29 @@ pub fn processor(host: &HostReport, effort: Effort, afresh: bool) -> Processor {
     fresh
 }
 
-/// Measures now, and keeps nothing.
+/// All waits for a whole core together, while a processor is measured.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Measures now, and keeps nothing. A core that another guest has a part of has fewer units, and a smaller window: what
+/// belongs to the core is measured while it is whole, as far as that comes about within half a minute.
 pub fn measure(host: &HostReport, effort: Effort) -> Processor {
+    let mut core = CoreShare::with_patience(PATIENCE);
     let room = Room::of(Lines::Apart, BYTES);
-    let first = Memory::measure(&room, host, effort);
+    let first = Memory::measure(&room, host, &mut core, effort);
     let (pace, sets, faults) = (
-        pace::pace(effort),
-        sets::sets(host, effort),
+        pace::pace(&mut core, effort),
+        sets::sets(host, &mut core, effort),
         faults::faults(host, effort),
     );
-    let (window, transfers) = (window::window(&room, effort), transfer::transfers(host, effort));
-    let memory = first.better_of(Memory::measure(&room, host, effort));
+    let window = window::window(&room, &mut core, effort);
+    let transfers = transfer::transfers(host, effort);
+    let memory = first.better_of(Memory::measure(&room, host, &mut core, effort));
     Processor {
         window,
         pace,
         sets,
         faults,
-        pairs: pairs::pairs(effort),
+        pairs: pairs::pairs(&mut core, effort),
         walks: walks::walks(effort),
         chains: memory.chains,
         chains_of_all: memory.chains_of_all,
@@ -149,13 +157,13 @@ struct Memory {
 }
 
 impl Memory {
-    fn measure(room: &Room, host: &HostReport, effort: Effort) -> Memory {
+    fn measure(room: &Room, host: &HostReport, core: &mut CoreShare, effort: Effort) -> Memory {
         Memory {
             // This goes first: it leaves none of the room's lines in the caches.
             stream: stream::stream(host.machine.cpus, beyond_second(host), effort),
-            chains: chains::chains(room, effort),
-            chains_of_all: chains::chains(&Room::of(Lines::All, BYTES), effort),
-            chains_of_bank: chains::chains(&Room::of(Lines::OfBank, BYTES / 4), effort),
+            chains: chains::chains(room, core, effort),
+            chains_of_all: chains::chains(&Room::of(Lines::All, BYTES), core, effort),
+            chains_of_bank: chains::chains(&Room::of(Lines::OfBank, BYTES / 4), core, effort),
             strides: stream::strides(effort),
         }
     }

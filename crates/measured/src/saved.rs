@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Effort;
 
 /// One more with each change of how things are measured: figures that were measured another way are measured anew.
-const METHOD: u32 = 16;
+const METHOD: u32 = 17;
 
 /// What figures belong to: another boot or another processor has others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -30,11 +30,12 @@ pub fn measure(
     share: &mut CoreShare,
     between: &mut dyn FnMut() -> Result<(), TruthError>,
 ) -> Result<TruthMeasured, TruthError> {
+    share.try_again();
     let mut of_rounds = Vec::new();
     let mut start_up = vec![Vec::new(); commands.start_up.len()];
     for number in 0..rounds {
         if [1, 2, 3].map(|quarter| rounds * quarter / 4).contains(&number) {
-            share.wait(CoreShare::now);
+            share.wait_here();
             between()?;
         }
         let (before, after);

@@ -7,6 +7,7 @@ use sys::arrays::Array;
 use sys::clock::thread_time;
 
 use super::{Effort, least, rounds};
+use crate::CoreShare;
 use crate::chase::{self, Lines, Random, link};
 
 /// The time of a load while this many chains are followed at once.
@@ -53,7 +54,8 @@ impl Room {
     }
 }
 
-pub(super) fn chains(room: &Room, effort: Effort) -> Vec<Chains> {
+pub(super) fn chains(room: &Room, core: &mut CoreShare, effort: Effort) -> Vec<Chains> {
+    let _here = sys::affinity::pin_here();
     // Each trial goes on where the last one ended, so that it meets lines that have not been used.
     let mut at: [u32; MOST] = room.apart();
     let trials: [(u32, Walk); 10] = [
@@ -71,6 +73,7 @@ pub(super) fn chains(room: &Room, effort: Effort) -> Vec<Chains> {
     let mut seen = vec![Vec::new(); trials.len()];
     for _ in 0..rounds(effort) {
         for ((count, walk), seen) in trials.iter().zip(&mut seen) {
+            core.wait_here();
             let begin = thread_time();
             walk(&room.places, &mut at, LOADS);
             let taken = thread_time() - begin;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;
 
 use super::{Effort, median, rounds};
+use crate::CoreShare;
 use crate::chase::Random;
 
 /// The speed of a cpu while it waits for nothing.
@@ -22,12 +23,14 @@ pub struct Pace {
 
 const STEPS: u64 = 2_000_000;
 
-pub fn pace(effort: Effort) -> Pace {
+pub fn pace(core: &mut CoreShare, effort: Effort) -> Pace {
+    let _here = sys::affinity::pin_here();
     let mut chains = Vec::new();
     let mut loops = Vec::new();
     let mut mispredictions = Vec::new();
     let mut value = black_box(0x9e37_79b9_7f4a_7c15u64);
     for _ in 0..rounds(effort) {
+        core.wait_here();
         let begin = thread_time();
         value = chain(value, STEPS);
         chains.push((thread_time() - begin).as_secs_f64());

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;
 
 use super::{Effort, median, rounds};
+use crate::CoreShare;
 use crate::chase::{Lines, Random, Room, link, walk};
 
 /// Nanoseconds of the second load of two lines side by side, and of a line anywhere.
@@ -37,7 +38,8 @@ const LOADS: u64 = 20_000;
 /// Indices in a line.
 const LINE: u32 = 16;
 
-pub fn pairs(effort: Effort) -> Pairs {
+pub fn pairs(core: &mut CoreShare, effort: Effort) -> Pairs {
+    let _here = sys::affinity::pin_here();
     let mut random = Random(0x6a09_e667_f3bc_c909);
     let mut room = Room::of(Lines::All, BYTES);
     // Two lines of each four.
@@ -56,6 +58,7 @@ pub fn pairs(effort: Effort) -> Pairs {
         [alone, side_by_side(1, 0), side_by_side(2, 1)].map(|ring| (ring, Vec::new()));
     for _ in 0..rounds(effort) {
         for (ring, seen) in &mut rings {
+            core.wait_here();
             link(&mut room.places, ring);
             let from = ring[(random.below(ring.len() as u64 / 2) * 2) as usize];
             let begin = thread_time();
@@ -92,7 +95,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_measured() {
-        let pairs = pairs(Effort::Quick);
+        let pairs = pairs(&mut CoreShare::new(), Effort::Quick);
         assert!(pairs.alone_ns > 0.0, "{pairs:?}");
     }
 }

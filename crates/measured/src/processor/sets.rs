@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sys::clock::thread_time;
 
 use super::{Effort, median, rounds};
+use crate::CoreShare;
 
 /// Times of one set of the first cache, in nanoseconds; 0 where it is no slower than others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,7 +40,8 @@ const VISITS: usize = 1 << 18;
 /// A set that is hardly slower than all together has no turns.
 const SLOWER: f64 = 1.5;
 
-pub fn sets(host: &HostReport, effort: Effort) -> Sets {
+pub fn sets(host: &HostReport, core: &mut CoreShare, effort: Effort) -> Sets {
+    let _here = sys::affinity::pin_here();
     let caches = host.machine.caches.iter();
     let first = caches
         .filter(|cache| cache.kind != Kind::Instruction)
@@ -53,6 +55,7 @@ pub fn sets(host: &HostReport, effort: Effort) -> Sets {
     let mut words = vec![1u64; (rows * (way + line)).max(OF_BANK * 5 * line)];
     let mut seen = [const { Vec::new() }; 5];
     for _ in 0..rounds(effort) {
+        core.wait_here();
         seen[0].push(read(&words, rows, way + line));
         seen[1].push(read(&words, rows, way));
         seen[2].push(write(&mut words, rows, way));

@@ -9,6 +9,7 @@ use std::hint::black_box;
 
 use super::chains::Room;
 use super::{Effort, median, rounds};
+use crate::CoreShare;
 
 /// Turns of one trial.
 const TURNS: u32 = 250;
@@ -18,12 +19,14 @@ const LOADING: u32 = 5;
 
 /// The instructions under way; none if that is not known: on other processors than x86-64, and if no number of
 /// instructions made a turn clearly longer.
-pub fn window(room: &Room, effort: Effort) -> Option<u32> {
+pub fn window(room: &Room, core: &mut CoreShare, effort: Effort) -> Option<u32> {
+    let _here = sys::affinity::pin_here();
     let trials = trials();
     let mut at: [u32; 2] = room.apart();
     let mut seen = vec![Vec::new(); trials.len()];
     for _ in 0..2 * rounds(effort) {
         for ((_, turns), seen) in trials.iter().zip(&mut seen) {
+            core.wait_here();
             let begin = sys::clock::thread_time();
             turns(&room.places, &mut at);
             let taken = sys::clock::thread_time() - begin;
